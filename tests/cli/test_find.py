@@ -93,7 +93,9 @@ def test_what_stays_is_counted_and_on_the_page(run, tmp_path):
     assert out == "4-15\tPERSON\tMaria Silva\tstays: protect.level=identifiers hides no names\n"
     assert err.startswith("0 parts are hidden by `textveil protect`, 1 more that was found stays; ")
     run("Ask Maria Silva", *level, "--html", tmp_path / "a.html")
-    assert '<span class="word stays" title="stays: protect.level=' in (tmp_path / "a.html").read_text()
+    assert (
+        '<span class="word stays" title="stays: protect.level=' in (tmp_path / "a.html").read_text()
+    )
 
 
 def test_errors_are_one_line_without_the_text(run, tmp_path):

@@ -49,7 +49,11 @@ def test_it_shows_what_would_be_sent_and_what_stood_there(opened):
     _, shown = opened.shows(PROMPT)
     assert texts(shown["parts"]) == SENT
     marked = {part[0]: part[1:] for part in shown["parts"] if len(part) > 1}
-    assert marked["<PERSON_1>"] == ["type-people", "person (names of people and users)", f"Anna {CANARY}"]
+    assert marked["<PERSON_1>"] == [
+        "type-people",
+        "person (names of people and users)",
+        f"Anna {CANARY}",
+    ]
     assert marked["<EMAIL_1>"][0] == "type-contact"
     assert [each["says"] for each in shown["legend"]] == ["1 e-mail address", "1 person"]
     assert shown["counts"] == {"PERSON": 1, "EMAIL": 1}

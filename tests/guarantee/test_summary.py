@@ -109,7 +109,8 @@ PROMPT = (
                 mask=("dropped words",),
                 infinite=("unknown words are left out",),
             ),
-            "No guarantee (it adds no noise; unknown words are left out): 2 words put through stencil or left out or passed "
+            "No guarantee (it adds no noise; unknown words are left out): 2 words put through stencil or left out "
+            "or passed "
             "unprotected.",
         ),
         (

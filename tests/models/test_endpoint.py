@@ -238,7 +238,9 @@ def test_nobody_listens():
 
 
 def test_text_that_cannot_be_sent(endpoint):
-    with pytest.raises(EndpointError, match=r"could not be called \(UnicodeEncodeError\)$") as error:
+    with pytest.raises(
+        EndpointError, match=r"could not be called \(UnicodeEncodeError\)$"
+    ) as error:
         endpoint("echo").ask([("", f"{CANARY} \ud800")])
     assert CANARY not in everything_about(error.value)
 

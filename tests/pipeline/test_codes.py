@@ -389,7 +389,9 @@ class TestRefused:
     def test_pieces_and_spelling_codes_that_are_not_spelled(self):
         with pytest.raises(ConfigError, match=r"table\.codes needs words.unit=word"):
             codebook(words={"unit": "wordpiece"})
-        with pytest.raises(ConfigError, match=r"rerank\.m cannot be combined with table.spelling=code"):
+        with pytest.raises(
+            ConfigError, match=r"rerank\.m cannot be combined with table.spelling=code"
+        ):
             codebook(table=TABLE.coarsen(BOOK, spelling="code"), rerank={"m": 5})
 
     def test_the_texts_of_the_book(self):

@@ -357,7 +357,10 @@ def test_dates_have_a_bound_for_all_of_them_together_only(mover):
         mechanism="rankcape", k=5, budgets=(0, 0, 4, 4), seed=1, figures={"day_epsilon": 0.01}
     )
     found = said(made.privatize("river 2024-03-01.").guarantee)
-    assert (found["kind"], found["infinite_because"]) == ("none", ["the days between dates are kept"])
+    assert (found["kind"], found["infinite_because"]) == (
+        "none",
+        ["the days between dates are kept"],
+    )
     group = next(each for each in found["groups"] if each["label"] == "DATE")
     assert (group["epsilon_ldp"], group["epsilon_per_unit"], group["unit"]) == (
         "infinite",
@@ -437,7 +440,10 @@ def test_budgets_are_positive_and_finite(mover, name, value):
             r"^figures\.day_epsilon: the numbers are too small, too large or have too many digits",
         ),
         ({"year_epsilon": 1e30}, r"^figures\.year_epsilon: the numbers are"),
-        ({"types": ["AMOUNT"], "unit": 1e30}, r"^figures\.unit_epsilon and figures\.unit: the numbers are"),
+        (
+            {"types": ["AMOUNT"], "unit": 1e30},
+            r"^figures\.unit_epsilon and figures\.unit: the numbers are",
+        ),
     ],
 )
 def test_budgets_that_the_exact_law_cannot_have_are_refused(mover, figures, match):

@@ -310,7 +310,8 @@ class TestOptions:
             VIEW.coarsen(BOOKS)
         for options in ({"mechanism": "d-chi-stencil"}, {"table": VIEW.project(3)}):
             with pytest.raises(
-                ConfigError, match="need a mechanism that draws each word alone, without a projection"
+                ConfigError,
+                match="need a mechanism that draws each word alone, without a projection",
             ):
                 made(**options)
         with pytest.raises(TableError, match="no group is given"):

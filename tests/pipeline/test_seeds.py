@@ -206,7 +206,7 @@ def test_what_a_key_refuses(table):
     for wrong in (b"short", bytes(33)):
         with pytest.raises(ConfigError, match="must be 32 bytes"):
             KeyedRandomness(wrong)
-    with pytest.raises(ConfigError, match="text 2 has none"):
+    with pytest.raises(ConfigError, match="text 2 has no id"):
         list(
             Privatizer("noise", epsilon=1.0, table=table)
             .with_parts(randomness=keyed)

@@ -124,7 +124,9 @@ class TestView:
                 name="fewer", words=NOUNS[:-1], vectors=gaussian_rows(59, 8, 7)
             ).coarsen(book)
         for view in (table.coarsen(book), table.project(3), wordpiece_table):
-            with pytest.raises(ConfigError, match="needs a table of whole words that is not a view"):
+            with pytest.raises(
+                ConfigError, match="needs a table of whole words that is not a view"
+            ):
                 view.coarsen(book)
         with pytest.raises(ConfigError, match="must be word or code"):
             table.coarsen(book, spelling="letter")
@@ -138,9 +140,7 @@ class TestView:
         same = EmbeddingTable.build(
             name="same", words=NOUNS, vectors=np.tile([[1.0, 0.0], [0.0, 1.0]], (30, 1))
         )
-        with pytest.raises(
-            ConfigError, match="the 3 codes of a book have the same mean vector"
-        ):
+        with pytest.raises(ConfigError, match="the 3 codes of a book have the same mean vector"):
             same.coarsen(book_of(same, 3))
         assert same.coarsen(book_of(same, 2)).diameter == pytest.approx(2**0.5)
 
@@ -153,7 +153,9 @@ FAULTS: dict[str, dict[str, Any]] = {
     "has a word for each": {"codes": (np.arange(60) % 5).astype(np.uint16)},
     "spells each code by a word of that code": {"spelling": np.array([1, 0, 2, 3, 4, 5])},
     "has shares above 0": {"heads": np.zeros(CODES, np.float32)},
-    "has for each code the share of its most frequent word": {"domain_heads": np.full(CODES, 0.09, np.float32)},
+    "has for each code the share of its most frequent word": {
+        "domain_heads": np.full(CODES, 0.09, np.float32)
+    },
     "has shares in the texts": {"domain_heads": None},
     "lists their fingerprints": {"texts": np.empty(0, np.uint64)},
 }

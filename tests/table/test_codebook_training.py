@@ -317,5 +317,7 @@ class TestLevels:
         options: dict[str, Any] = {"kind": "general", "source": "a test", "head": 0.999}
         (made,) = make_books(pairs, [2], **options)
         assert made.sizes.tolist() == [2, 2]
-        with pytest.raises(ConfigError, match="more and more codes, but only 2 of 3 codes are left"):
+        with pytest.raises(
+            ConfigError, match="more and more codes, but only 2 of 3 codes are left"
+        ):
             list(make_books(pairs, [4], levels=[2, 3], **options))

@@ -256,9 +256,7 @@ def test_the_default_profile_is_attacked_and_measured_with_its_names(capsys, let
     pictures = {path.stem for path in (tmp_path / "found").glob("*.svg")}
     assert pictures == {"bayes", "bayes-names", "neighbour", "neighbour-names", "linkage"}
     assert re.search(r"top-1 \(mask, 3\) +1\.000", out)
-    assert "the private name is taken to be its representative on the list" in " ".join(
-        err.split()
-    )
+    assert "the private name is taken to be its representative on the list" in " ".join(err.split())
     assert (
         cli.main(["measure", str(letters), "--metrics", "retention", "--seed", "1", "--json"]) == 0
     )

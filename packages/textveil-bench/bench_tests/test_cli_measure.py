@@ -132,7 +132,7 @@ def test_a_metric_may_have_nothing_to_say(capsys, letters):
     )
     assert code == 0
     assert re.search(r"retention +0\.000", out)
-    assert "cosine: not measured: nothing was drawn" in err
+    assert "cosine: not measured: no word was drawn" in err
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,7 @@ def test_what_is_refused(capsys, folder, lines, tmp_path):
     assert "needs ROWS" in refused(capsys)
     (folder / "gallery.jsonl").write_text('{"data": "sst2", "original": "a private text"}\n')
     said = refused(capsys, folder, "--output", tmp_path / "b.html")
-    assert "line 1 of 'gallery.jsonl' must be a text before and after" in said
+    assert "line 1 of 'gallery.jsonl' is not a text before and after" in said
     assert "private" not in said
     assert not (tmp_path / "b.html").exists()
 

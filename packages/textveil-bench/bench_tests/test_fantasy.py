@@ -124,15 +124,15 @@ CONTEXT = (
         ("What does Vorl fear?", "moths", None),
         ("Which colour?", "green", None),
         ("Who rules?", "Skeil", None),
-        ("What?", "owls", "an answer that is not in the paragraph"),
-        ("What?", "Moths", "an answer that is not in the paragraph"),
-        ("What?", "lamp", "an answer that is not in the paragraph"),
-        ("Where?", "Vorl", "an answer that is there more than once"),
-        ("What?", "the lamps", "an answer that is there more than once"),
-        ("What?", "", "an answer that has not one to 3 words"),
-        ("What?", "fears moths, and the", "an answer that has not one to 3 words"),
-        ("Who is Skeil?", "Skeil", "an answer that is in its question"),
-        ("Tell me.", "plums", "no question"),
+        ("What?", "owls", "an answer that does not occur in the paragraph"),
+        ("What?", "Moths", "an answer that does not occur in the paragraph"),
+        ("What?", "lamp", "an answer that does not occur in the paragraph"),
+        ("Where?", "Vorl", "an answer that occurs more than once"),
+        ("What?", "the lamps", "an answer that occurs more than once"),
+        ("What?", "", "an answer that is not one to 3 words long"),
+        ("What?", "fears moths, and the", "an answer that is not one to 3 words long"),
+        ("Who is Skeil?", "Skeil", "an answer that occurs in its question"),
+        ("Tell me.", "plums", "a question without a question mark"),
     ],
 )
 def test_what_is_accepted(asked, answer, why):
@@ -190,9 +190,9 @@ def test_a_model_writes_until_a_paragraph_has_its_questions(model):
         "only what lacks questions is asked for again"
     )
     assert [len(passage.questions) for passage in found.passages] == [5, 5]
-    assert found.refused == {"an answer that is not in the paragraph": 1}
+    assert found.refused == {"an answer that does not occur in the paragraph": 1}
     assert str(found) == (
-        "2 of 2 paragraphs, with 10 questions; refused: 1 times an answer that is not in the paragraph"
+        "2 of 2 paragraphs, with 10 questions; refused: 1 times an answer that does not occur in the paragraph"
     )
     assert len({system for prompts in rounds for system, _ in prompts}) == 3, (
         "each prompt has names of its own"
@@ -204,7 +204,7 @@ def test_attempts_are_bounded_and_the_best_draft_stays(model):
     found = ask(ENDPOINT, 1, attempts=3)
     assert len(rounds) == 3
     assert [question.answer for question in found.passages[0].questions] == ["moths", "plums"]
-    assert found.refused == {"no JSON as asked for": 1}
+    assert found.refused == {"a reply that is not the requested JSON": 1}
 
 
 @pytest.mark.parametrize(

@@ -505,5 +505,5 @@ def test_measures_of_the_registry_get_what_their_signature_names(table, monkeypa
     case = Case.create(Privatizer("noise", epsilon=5, table=table), texts())
     found = measure(case, metrics=["lengths", "nothing"], draws=3, words=4)
     assert {(row.source, row.metric) for row in found.rows} == {("lengths", "3 4")}
-    assert found.silent == {"nothing": "it says nothing of such releases"}
+    assert found.silent == {"nothing": "it gives no figure for such releases"}
     assert check_metrics() == tuple(registry.list_names("measure"))

@@ -168,7 +168,7 @@ def test_the_head_says_what_was_run(page, parsed):
 def test_every_section_of_the_contents_is_there(parsed):
     headings = [text for text in parsed.texts if text in {
         "Usefulness against attacks", "At equal risk", "Usefulness against the budget", "Usefulness against local DP",
-        "What options do", "Two options at once", "Odd and even windows", "All cells", "Measures", "By text length",
+        "Effect of options", "Pairs of options", "Odd and even windows", "All cells", "Measures", "By text length",
         "Statements", "Not run", "Time", "Texts before and after",
     }]  # fmt: skip
     assert len(headings) == 28  # each in the contents, and as a heading
@@ -290,7 +290,7 @@ def test_series_that_reach_no_level_are_named_with_what_they_reach():
             if score["metric"] == EXPOSED.metric:
                 score["values"] = [0.9] * len(score["values"])
     page = tables.render_equal_risk(Study(series=tuple(build_series(rows))))
-    assert "Nowhere at these risks: noise (0.900)." in page
+    assert "Never at these risks: noise (0.900)." in page
 
 
 def test_all_options_come_first_where_there_is_one_mechanism():

@@ -212,7 +212,7 @@ def test_a_judge_that_is_a_measure_too_is_asked_once(tmp_path):
 
 def test_a_folder_without_rows_yet_and_a_file_in_its_place(sweep, tmp_path):
     (tmp_path / "rows.jsonl").touch()
-    assert run.format_preview(sweep, tmp_path, run.Folders())[0].endswith("0 of them are there")
+    assert run.format_preview(sweep, tmp_path, run.Folders())[0].endswith("0 already computed")
     with (
         pytest.raises(OutputError, match="must be a folder"),
         rows.open_store(tmp_path / "rows.jsonl"),
@@ -300,7 +300,7 @@ def test_no_two_runs_at_once(sweep, tmp_path):
 def test_what_a_run_would_do_is_told_without_computing(sweep, tmp_path, monkeypatch):
     monkeypatch.setattr(cells, "compute", lambda *_: pytest.fail("a preview computes nothing"))
     lines = run.format_preview(sweep, tmp_path / "none", run.Folders())
-    assert lines[0] == "sweep small: 12 cells, 0 of them are there"
+    assert lines[0] == "sweep small: 12 cells, 0 already computed"
     assert CANARY not in "".join(lines)
     assert not (tmp_path / "none").exists()
 
@@ -382,5 +382,5 @@ def test_examples_beside_others_share_no_text_with_them():
     assert {each.texts for each in other.examples}.isdisjoint(
         {each.texts for each in taken.examples}
     )
-    with pytest.raises(ConfigError, match="has no examples besides"):
+    with pytest.raises(ConfigError, match=r"has only the .* examples already taken"):
         load(SweepData(name="opinions", beside=everything), 5, Folders())

@@ -370,8 +370,8 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
         when=lambda s: s.has_drawn_groups,
         must=lambda s: s.claim.kind != "none",
         say=lambda s: (
-            "protect.labels=randomised needs a mechanism with a guarantee, and "
-            f"{s.claim.mechanism} has none with "
+            "protect.labels=randomised needs a mechanism with a guarantee; "
+            f"{s.claim.mechanism} gives no guarantee with "
             "these options: choose another mechanism, or protect.labels=detected"
         ),
     ),
@@ -451,7 +451,7 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
         when=lambda s: s.budget is not None,
         must=lambda s: callable(getattr(s.budget, "assign", None)),
         say=lambda s: (
-            f"budget must have a method assign, and {type(s.budget).__name__} has none: for one "
+            f"budget must have a method assign, which {type(s.budget).__name__} lacks: for one "
             "number give epsilon"
         ),
         error=BudgetError,

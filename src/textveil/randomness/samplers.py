@@ -278,7 +278,7 @@ def choose_weighted(draws: Draws, weights: Ints, counts: Ints | None = None) -> 
     low &= _LOW
     if not ((high[:, -1] > 0) | (low[:, -1] > 0)).all():
         raise ConfigError(
-            "each row must have a weight above 0, and one has none; check the utility"
+            "each row must have a weight above 0, but one row does not; check the utility"
         )
     target_high, target_low = _draw_limbs(draws, high[:, -1], low[:, -1])
     is_below = (high < target_high[:, None]) | (

@@ -401,7 +401,7 @@ class KeyedRandomness:
         ids = self._ids[first : first + len(text_digests)]
         if len(ids) < len(text_digests):
             raise ConfigError(
-                f"every text of a release with a key needs an id: text {first + len(ids)} has none"
+                f"every text of a release with a key needs an id: text {first + len(ids)} has no id"
             )
         names = [text_id + digest for text_id, digest in zip(ids, text_digests, strict=True)]
         calls = count()

@@ -380,7 +380,9 @@ def attacked(small_table):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("twin", ["", "_build_knowledge_key", "_hash_texts", "_hash_visible_release"])
+@pytest.mark.parametrize(
+    "twin", ["", "_build_knowledge_key", "_hash_texts", "_hash_visible_release"]
+)
 def test_what_is_kept_is_used_again_for_the_same_alone(twin, attacked, monkeypatch):
     """Each twin holds tables, public texts or releases to be the same that are not."""
     cases, fresh = attacked

@@ -44,7 +44,7 @@ def test_an_answer_counts_if_it_names_the_label_and_nothing_else(asked):
     (score,) = asked("echo").score(data, untouched(data))
     assert score.values.tolist() == [1, 1, 0, 1, 0]
     assert score.chance == pytest.approx(3 / 5)
-    assert score.note.endswith("2 of 5 answers were no label")
+    assert score.note.endswith("2 of 5 answers named no label")
 
 
 def test_nothing_but_releases_and_the_question_is_sent(asked, openai_server, trial):

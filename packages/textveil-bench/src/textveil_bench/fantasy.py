@@ -1,11 +1,11 @@
-"""Questions about invented facts, whose answers no model can know.
+"""Reading questions about invented facts, whose answers no model can know.
 
 In: a count and a seed, or an endpoint. Out: `Passage`s, as examples or as lines of JSON.
-Not here: what answers the questions (`tasks`), and the file of the paper's authors (`data`).
+Not here: the readers that answer them (`tasks`), and the file of the paper's authors (`data`).
 
-Source: STAMP, the appendix on Fantasy SQuAD: such paragraphs separate what a model reads from what
-it remembers. There
-a language model wrote them, as in `ask`; `generate` draws them from a grammar, offline.
+Source: STAMP, appendix on Fantasy SQuAD: such paragraphs separate what a model reads from what it
+    remembers. There a language model wrote them, as in `ask`; `generate` draws them from a grammar,
+    offline.
 """
 
 import json
@@ -33,7 +33,7 @@ MAX_ANSWER_WORDS = 3
 """Most words in an answer."""
 
 ASIDES_PER_PARAGRAPH = 2
-"""Sentences per paragraph without a question, besides the first."""
+"""Sentences of a paragraph that no question asks about, excluding the first."""
 
 ONSETS = (
     "b",
@@ -81,13 +81,16 @@ CODAS = (
     "x",
     "z",
 )
-"""Parts of names."""
+"""Syllable parts for invented names."""
 
 DRAW_WIDTH = 64
 """Uniform values drawn at once."""
 
 MAX_DRAFTS = 100
-"""Most drafts per paragraph; about one in fifty has an answer twice and is rejected."""
+"""Largest number of drafts of a paragraph.
+
+About one draft in 50 repeats an answer and is rejected.
+"""
 
 INSTRUCTIONS = """\
 You write material for a reading test. Nothing in it may exist or be known: no real place, person, animal, work or \
@@ -118,10 +121,10 @@ class Question:
 
 @dataclass(frozen=True, kw_only=True)
 class Passage:
-    """A paragraph with its questions; each answer occurs in it exactly once, where the question says.
+    """A paragraph with its questions.
 
     Raises:
-        ConfigError: an answer does not.
+        ConfigError: an answer does not occur in it exactly once, at the position given.
     """
 
     context: str
@@ -142,46 +145,46 @@ class Passage:
 def build_passage(
     context: str, question_pairs: Iterable[tuple[str, str]], refused: Counter[str]
 ) -> Passage:
-    """A paragraph with those of its questions that are usable.
+    """Builds a passage from a paragraph and its usable questions.
 
     Args:
         context: the paragraph.
         question_pairs: questions and answers.
-        refused: counts the reasons for rejecting others.
+        refused: counts rejected questions by reason.
     """
     usable_questions: list[Question] = []
     for text, answer in question_pairs:
         positions = _find_answer(answer, context)
         if not text.strip().endswith("?"):
-            refused["no question"] += 1
+            refused["a question without a question mark"] += 1
         elif not 1 <= len(answer.split()) <= MAX_ANSWER_WORDS:
-            refused[f"an answer that has not one to {MAX_ANSWER_WORDS} words"] += 1
+            refused[f"an answer that is not one to {MAX_ANSWER_WORDS} words long"] += 1
         elif not positions or not context.startswith(answer, positions[0]):
-            refused["an answer that is not in the paragraph"] += 1
+            refused["an answer that does not occur in the paragraph"] += 1
         elif len(positions) > 1:
-            refused["an answer that is there more than once"] += 1
+            refused["an answer that occurs more than once"] += 1
         elif _find_answer(answer, text):
-            refused["an answer that is in its question"] += 1
+            refused["an answer that occurs in its question"] += 1
         else:
             usable_questions.append(Question(text=text.strip(), answer=answer, start=positions[0]))
     return Passage(context=context, questions=tuple(usable_questions))
 
 
 def _find_answer(answer: str, context: str) -> list[int]:
-    """Where an answer occurs in a text as whole words, ignoring case."""
+    """Finds the positions of an answer as whole words, ignoring case."""
     matches = re.finditer(rf"(?<!\w){re.escape(answer)}(?!\w)", context, re.IGNORECASE)
     return [match.start() for match in matches]
 
 
 def build_examples(passages: Iterable[Passage]) -> Iterator[Example]:
-    """One example for each question, with the texts question and context."""
+    """Yields an example for each question, with question and context as texts."""
     for passage in passages:
         for question in passage.questions:
             yield Example(texts=(question.text, passage.context), answers=(question.answer,))
 
 
 def format_lines(passages: Iterable[Passage]) -> Iterator[str]:
-    """One line of JSON per question, in SQuAD's format; `data.load` reads a file of them."""
+    """Formats questions as lines of JSON in SQuAD's format, for `data.load`."""
     for number, passage in enumerate(passages):
         for i, question in enumerate(passage.questions, 1):
             yield format_json_line(
@@ -199,15 +202,14 @@ def format_lines(passages: Iterable[Passage]) -> Iterator[str]:
 
 
 def generate(count: int, *, seed: int = 0) -> Iterator[Passage]:
-    """Paragraphs about invented cities, events and species, from a grammar.
+    """Generates paragraphs about invented cities, events and species from a grammar.
 
-    The same seed gives the same paragraphs, and a larger count starts with the same ones. Drawn
-    names are not on the
-    list of public words; answers are common words or such names.
+    The same seed gives the same paragraphs, and a larger count only adds more. Invented names are
+    not in the list of public words; answers are common words or invented names.
 
     Args:
-        count: paragraphs, 1 or more; no two are the same.
-        seed: integer from 0 to 2**128 - 1; the same seed gives the same questions.
+        count: number of paragraphs, 1 or more; no two are equal.
+        seed: integer from 0 to 2**128 - 1.
 
     Raises:
         ConfigError: the count or the seed is out of range.
@@ -234,7 +236,7 @@ def generate(count: int, *, seed: int = 0) -> Iterator[Passage]:
 
 
 class _Chooser:
-    """Choices from one stream."""
+    """Random choices from one stream."""
 
     def __init__(self, rng: SeededRandomness) -> None:
         self._values = self._draw_values(rng)
@@ -249,12 +251,12 @@ class _Chooser:
         return options[int(next(self._values) * len(options))]
 
     def sample(self, count: int, options: Sequence[_T]) -> list[_T]:
-        """`count` of them, in random order."""
+        """Draws `count` different options, in random order."""
         keys = [next(self._values) for _ in options]
         return [options[i] for i in sorted(range(len(options)), key=keys.__getitem__)[:count]]
 
     def make_name(self) -> str:
-        """A name that is not on the list of public words."""
+        """Invents a name that is not in the list of public words."""
         while True:
             syllables = [self.pick(ONSETS) + self.pick(VOWELS) for _ in range(self.pick((1, 2)))]
             name = "".join(syllables) + self.pick(ONSETS) + self.pick(VOWELS) + self.pick(CODAS)
@@ -262,13 +264,13 @@ class _Chooser:
                 return name.capitalize()
 
     def make_names(self) -> dict[str, str]:
-        """Invented names for the roles in a paragraph."""
+        """Invents names for the roles in a paragraph."""
         names = {name: self.make_name() for name in ("place", "people", "person")}
         return {**names, "creature": self.make_name().lower()}
 
 
 def _draft_passage(dice: _Chooser) -> Passage:
-    """A paragraph, some of whose questions may be rejected."""
+    """Drafts a paragraph; questions that cannot be used are left out."""
     grammar = _load_grammar()
     topic = grammar["topics"][dice.pick(list(grammar["topics"]))]
     names = dice.make_names()
@@ -291,7 +293,7 @@ def _draft_passage(dice: _Chooser) -> Passage:
 
 
 def _fill_names(sentence: str, names: Mapping[str, str]) -> str:
-    """A sentence with names filled in and a capital at its start."""
+    """Fills names into a sentence and capitalizes its first letter."""
     text = sentence.format(**names)
     return text[0].upper() + text[1:]
 
@@ -308,12 +310,12 @@ TOPICS = ("a city", "an event of long ago", "a species")
 
 @dataclass(frozen=True, kw_only=True)
 class WrittenPassages:
-    """What a language model wrote.
+    """Passages written by a language model.
 
     Attributes:
         passages: at least one; each with 1 to `QUESTIONS_PER_PARAGRAPH` questions.
         wanted: number of paragraphs requested.
-        refused: number of rejections by reason.
+        refused: number of rejected questions by reason.
     """
 
     passages: tuple[Passage, ...]
@@ -339,19 +341,18 @@ def ask(
     attempts: int = 3,
     report: Callable[[str, int, int], None] | None = None,
 ) -> WrittenPassages:
-    """Has a language model write paragraphs with questions; only the instructions and invented names are sent.
+    """Asks a language model for invented paragraphs with questions.
 
-    An answer that does not occur in its paragraph, occurs twice, is too long, or is given away by
-    its question is
-    rejected and counted. A paragraph with fewer than `QUESTIONS_PER_PARAGRAPH` questions is
-    requested again, with other names; the
-    draft with the most questions is kept.
+    Only the instructions and invented names are sent. An answer that does not occur in its
+    paragraph, occurs twice, is too long, or occurs in its question is rejected and counted. A
+    paragraph with fewer than `QUESTIONS_PER_PARAGRAPH` questions is requested again, with other
+    names; the draft with the most questions is kept.
 
     Args:
         endpoint: the model to ask.
-        count: paragraphs, 1 or more.
-        seed: of the names.
-        attempts: most requests per paragraph, 1 or more.
+        count: number of paragraphs, 1 or more.
+        seed: seed of the invented names.
+        attempts: largest number of requests per paragraph, 1 or more.
         report: called with progress.
 
     Raises:
@@ -394,7 +395,7 @@ def _build_prompt(number: int, dice: _Chooser) -> tuple[str, str]:
 
 
 def _parse_passage(answer: str, refused: Counter[str]) -> Passage:
-    """The paragraph and questions of an answer, which must be one JSON object, with or without a code fence."""
+    """Parses a model's reply: one JSON object, optionally in a code fence."""
     body = re.sub(r"\A\s*```(?:json)?\s*\n(.*)\n\s*```\s*\Z", r"\1", answer, flags=re.DOTALL)
     try:
         document = json.loads(body.encode(errors="replace"))  # JSON may hold lone surrogates
@@ -405,7 +406,7 @@ def _parse_passage(answer: str, refused: Counter[str]) -> Passage:
     if not isinstance(context, str) or not all(
         isinstance(item, str) for pair in question_pairs for item in pair
     ):
-        refused["no JSON as asked for"] += 1
+        refused["a reply that is not the requested JSON"] += 1
         return Passage(context="", questions=())
     return build_passage(
         " ".join(context.split()), question_pairs[:QUESTIONS_PER_PARAGRAPH], refused

@@ -1,7 +1,7 @@
-"""The headlines of rows, as a table for a terminal.
+"""A terminal table of the main metrics of rows.
 
 In: rows. Out: lines of text.
-Not here: intervals over seeds and comparisons (`estimates`), and the page (`report`).
+Not here: intervals over seeds and comparisons (`estimates`), and the HTML page (`report`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,14 +12,16 @@ from textveil_bench.exposure import EXPOSURE_METRIC
 from textveil_bench.rows import BenchRow
 
 NAME_WIDTH = 34
-"""Width of a series name."""
+"""Width of a series' name, in characters."""
 
 
 def format_headlines(rows: Sequence[BenchRow]) -> Iterator[str]:
-    """A line for each series and budget: the mean over seeds of the first figure of each judge and attack.
+    """Yields a table's lines: means over seeds per series and budget.
+
+    Each judge and attack has one column, its first headline metric.
 
     Args:
-        rows: of one sweep or several.
+        rows: rows of one or several sweeps.
     """
     for data in dict.fromkeys(row["data"]["name"] for row in rows):
         data_rows = [row for row in rows if row["data"]["name"] == data]
@@ -41,7 +43,7 @@ def format_headlines(rows: Sequence[BenchRow]) -> Iterator[str]:
 
 
 def _find_headlines(rows: Sequence[BenchRow]) -> dict[str, str]:
-    """The first headline of each judge, attack and measure; the page has all of them."""
+    """Finds the first headline of each judge, attack and measure."""
     columns: dict[str, str] = {}
     for score in (score for row in rows for score in row["scores"] if score["headline"]):
         if score["metric"] == EXPOSURE_METRIC or score["source"] not in columns:

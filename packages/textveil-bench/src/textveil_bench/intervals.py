@@ -1,7 +1,7 @@
 """Confidence intervals of rates and means, for values that come in clusters.
 
 In: values, and the text that each belongs to. Out: an estimate with its interval.
-Not here: what is measured (`attack`, `measure`, `audit`).
+Not here: the quantities that are measured (`attack`, `measure`, `audit`).
 """
 
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ from textveil.randomness import Ids, Values
 CONFIDENCE_LEVEL = 0.95
 
 MIN_CLUSTERS = 10
-"""Clusters below which their spread is not estimated."""
+"""Smallest number of clusters from which their variance is estimated."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Interval:
-    """An estimate, and the two ends of its confidence interval."""
+    """An estimate with the two ends of its confidence interval."""
 
     value: float
     low: float
@@ -29,12 +29,12 @@ class Interval:
 def clopper_pearson(
     hits: float, trials: float, level: float = CONFIDENCE_LEVEL
 ) -> tuple[float, float]:
-    """The exact two-sided interval of a probability, from hits among independent trials.
+    """Computes the exact two-sided confidence interval of a probability.
 
     Args:
-        hits: from 0 to `trials`; need not be whole, for effective sample sizes.
-        trials: above 0.
-        level: the least probability with which it holds the truth, above 0 and below 1.
+        hits: successes, from 0 to `trials`; effective sample sizes need not be whole numbers.
+        trials: independent trials, above 0.
+        level: smallest coverage probability of the interval, above 0 and below 1.
 
     Raises:
         ConfigError: an argument is out of range.
@@ -56,24 +56,21 @@ def clopper_pearson(
 def mean(
     values: Values, clusters: Ids, level: float = CONFIDENCE_LEVEL, *, share: bool = True
 ) -> Interval:
-    """The mean of values that come in clusters (words in texts), with its interval.
+    """Computes the mean of clustered values (words in texts) with its interval.
 
-    The variance is that of cluster sums about the mean (linearised ratio). Values that are all 0 or
-    1 get the interval
-    of Clopper and Pearson for the effective sample size, so that it stays within 0 and 1; others
-    Student's. Fewer than
-    `MIN_CLUSTERS` clusters tell little of the spread between clusters: the values then count as
-    independent, as the draws are,
-    and the interval speaks of these very texts, not of others like them. Intervals of values that
-    are not negative end
-    at 0, and those of shares at 1.
+    The variance is that of the cluster sums about the mean (linearised ratio). Values that are all
+    0 or 1 get the Clopper-Pearson interval for the effective sample size, so that it stays within 0
+    and 1; others get Student's. With fewer than `MIN_CLUSTERS` clusters, the variance between
+    clusters cannot be estimated: the values then count as independent, and the interval applies to
+    these texts only, not to similar ones. Intervals of non-negative values end at 0, and those of
+    shares at 1.
 
     Args:
         values: float64 [m], m of 1 or more.
         clusters: int64 [m], the number of each value's cluster.
-        level: of confidence.
-        share: whether values from 0 to 1 are shares; else those that are all 0 or 1 get Student's
-            interval too.
+        level: confidence level.
+        share: whether values from 0 to 1 are shares; if not, values that are all 0 or 1 get
+            Student's interval too.
 
     Raises:
         ConfigError: there are no values.
@@ -99,7 +96,7 @@ def mean(
         if value in (0.0, 1.0) and not few_clusters:
             size = float(
                 groups
-            )  # how alike the values of a cluster are cannot be seen: as alike as can be
+            )  # equal values do not show the correlation within clusters: assume full correlation
         elif variance > 0 and not few_clusters:
             independent = float(stdtrit(m - 1, (1 + level) / 2))
             size = min(size, value * (1 - value) / variance * (independent / quantile) ** 2)

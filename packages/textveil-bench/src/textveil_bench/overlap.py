@@ -1,16 +1,18 @@
-"""Overlap: how many words two texts have in common, in the same order.
+"""Word overlap of two texts: Rouge-L and a longest common subsequence.
 
 In: two sequences of words. Out: Rouge-L, or the pairs of words that match.
-Not here: how texts become words (`words`), and what is compared with what (`attack`, `measure`).
+Not here: how texts are split into words (`words`), and which texts are compared (`attack`,
+`measure`).
 """
 
 from collections.abc import Hashable, Sequence
 
 
 def rouge_l(first: Sequence[str], second: Sequence[str]) -> float:
-    """Rouge-L: the F1 of the longest common subsequence of words, from 0 to 1, whatever their casing.
+    """Computes Rouge-L: F1 of the longest common subsequence, ignoring case.
 
-    Twice the length of that subsequence, over the lengths of both; 1 where neither has a word.
+    Twice the length of that subsequence, over the lengths of both; from 0 to 1, and 1 if both are
+    empty.
 
     Source: Lin, ROUGE: A Package for Automatic Evaluation of Summaries (2004), section 3.1, with
         beta = 1.
@@ -26,7 +28,7 @@ def rouge_l(first: Sequence[str], second: Sequence[str]) -> float:
 
 
 def match_words(first: Sequence[Hashable], second: Sequence[Hashable]) -> list[tuple[int, int]]:
-    """The pairs of a longest common subsequence: where each stands in `first` and in `second`, both rising."""
+    """Returns the index pairs of a longest common subsequence, in order."""
     from rapidfuzz.distance import LCSseq
 
     blocks = LCSseq.editops(first, second).as_matching_blocks()

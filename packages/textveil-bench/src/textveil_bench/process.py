@@ -1,7 +1,7 @@
-"""The time and memory of a process.
+"""Time and memory of a process.
 
 In: a function, or nothing. Out: seconds, bytes.
-Not here: what is measured (`efficiency`, and `benchmarks/` of the repository).
+Not here: the workloads that are measured (`efficiency`, and `benchmarks/` of the repository).
 """
 
 import re
@@ -13,27 +13,27 @@ from pathlib import Path
 
 
 def measure_best_seconds(run: Callable[[], object], repeat: int) -> float:
-    """The shortest of several runs after a warm-up, in seconds."""
+    """Measures the shortest of several runs after a warm-up, in seconds."""
     return measure_best_run(run, repeat)[0]
 
 
 def measure_run(run: Callable[[], object]) -> tuple[float, float]:
-    """Seconds for one run: wall clock, and CPU time of all threads."""
+    """Measures one run in seconds: wall clock, CPU time of all threads."""
     start, cpu_start = time.perf_counter(), time.process_time()
     run()
     return time.perf_counter() - start, time.process_time() - cpu_start
 
 
 def measure_best_run(run: Callable[[], object], repeat: int) -> tuple[float, float]:
-    """The shortest of several runs after a warm-up: wall clock and CPU time."""
+    """Measures the shortest of several runs after a warm-up: wall clock, CPU."""
     run()
     return min(measure_run(run) for _ in range(repeat))
 
 
 def read_peak_memory() -> int:
-    """This process's peak resident memory in bytes, mapped pages included.
+    """Reads this process's peak resident memory in bytes, mapped pages included.
 
-    From its own status: on Linux, `getrusage` also counts the process that started this one.
+    It is read from the process's own status: on Linux, `getrusage` also counts the parent process.
     """
     status = Path("/proc/self/status")
     if status.exists():

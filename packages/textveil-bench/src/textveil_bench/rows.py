@@ -1,43 +1,35 @@
-"""Rows: one per cell of a sweep, appended to a file as JSON, and exported as a table.
+"""Result rows of a sweep: appended to JSON files, exported as tables.
 
-In: plain data. Out: a file of rows that is intact up to its last line; a table with a line for each
-score.
-Not here: how a cell is computed (`cells`), and what is made of rows (`compare`, `report`).
+In: plain data. Out: a file with one row per cell, intact up to its last line; a table with one line
+per score.
+Not here: how a cell is computed (`cells`), and how rows are evaluated (`compare`, `report`).
+
 A row, as JSON (version 1):
 
-- `key`: the fingerprint of everything that determines the cell; a run does not compute a known key
-again.
+- `key`: the fingerprint of everything that determines the cell; a run skips cells whose key exists
+  already.
 - `sweep`, `entry`, `series`, `family`, `whose` ("paper", "ours", "baseline"), `seed`, `level` (in
-rows of older
-  runs the attack success for which the budget was chosen; else null).
+  rows of older runs the attack success for which the budget was chosen; otherwise null).
 - `data`: name, split, kind, source, digest, examples, remarks; `training` {"source", "digest",
-"examples"}, the texts
-  judges learn from, null if none learns; `learned` {"source", "digest", "examples", "words"}, the
-  texts that the
-  important words were learned from, and the fingerprint of the list, null if there was none. Rows
-  of older runs have
-  neither.
-- `mechanism`, `table`, `configuration` (as `Config.to_dict`; null if nothing is
-privatized), `budget` {"path",
-  "value"}, null if there is none.
+  "examples"}, the texts that judges are trained on, null if none is trained; `learned` {"source",
+  "digest", "examples", "words"}, the texts from which the important words were learned, and the
+  fingerprint of the list, null if there was none. Rows of older runs have neither.
+- `mechanism`, `table`, `configuration` (as `Config.to_dict`; null if nothing is privatized),
+  `budget` {"path", "value"}, null if there is none.
 - `epsilon`: {"kind", "metric", "per_word" (largest), "ldp"} of the statements; "infinite" if there
-is no bound.
+  is no bound.
 - `lengths`, `protected`: words and protected words of each text.
 - `scores`: a list of {"source", "metric", "setting", "unit", "value", "low", "high", "n",
-"baseline", "note",
-  "headline", "geometric", "values", "weights"}. `values` has one number per text (for the first
-  texts, if a score was
-  not computed for all), null for texts without one; `weights` is the number of words behind each,
-  null if each text
-  counts once. `value` is their weighted mean, exp of it if `geometric`.
+  "baseline", "note", "headline", "geometric", "values", "weights"}. `values` has one number per
+  text (for the first texts, if a score was not computed for all), null for texts without one;
+  `weights` is the number of words behind each, null if each text counts once. `value` is their
+  weighted mean, exp of it if `geometric`.
 - `not_run`: judges and attacks that do not apply or failed (an endpoint that gave no answer), with
-the reason, by name.
+  the reason, by name.
 - `seconds`: {"draw", "attack", "task"}.
-- `circumstances`: of the process that computed the cell: time, commit, python, versions, machine,
-cores, threads,
-  device, and `judges`, the precision in which their networks and that of the attack `masked`
-  multiply ("bfloat16" or
-  "float32").
+- `circumstances`: the environment of the process that computed the cell: time, commit, python,
+  versions, machine, cores, threads, device, and `judges`, the precision in which the networks of
+  judges and of the attack `masked` multiply ("bfloat16" or "float32").
 """
 
 import gzip
@@ -65,15 +57,15 @@ VERSION = 1
 """Version of the row format; raised when a field changes its meaning."""
 
 ROWS_FILE, GALLERY_FILE = "rows.jsonl", "gallery.jsonl"
-"""In a run's folder: the rows, and some texts before and after."""
+"""Files in a run's folder: the rows, and texts before and after."""
 
 BenchRow = dict[str, Any]
 
 
 def read(paths: Iterable[Path]) -> list[BenchRow]:
-    """The rows of files, or of runs' folders, plain or compressed (rows.jsonl.gz).
+    """Reads the rows of files or run folders, plain or compressed (rows.jsonl.gz).
 
-    A truncated last line is skipped: its run was interrupted, and will compute it again.
+    A truncated last line, from an interrupted run, is skipped; resuming computes it again.
 
     Raises:
         InputError: a file cannot be read, a line is not a row, or there are no rows.
@@ -83,7 +75,7 @@ def read(paths: Iterable[Path]) -> list[BenchRow]:
 
 
 def yield_rows(paths: Iterable[Path]) -> Iterator[BenchRow]:
-    """The same, one row at a time, with a warning for a skipped line."""
+    """Yields rows one by one, as `read`, and warns about skipped lines."""
     empty = True
     for path in paths:
         for row in _read_rows(_find_file(path), warn=True):
@@ -94,13 +86,13 @@ def yield_rows(paths: Iterable[Path]) -> Iterator[BenchRow]:
 
 
 def read_existing(folder: Path) -> list[BenchRow]:
-    """The rows of a folder, as in `read`; none if no run has written any yet."""
+    """Reads a folder's rows, as `read`; returns none if there are none."""
     path = _find_file(folder)
     return list(_read_rows(path)) if path.exists() else []
 
 
 def _find_file(path: Path) -> Path:
-    """The file with the rows of a folder: the plain one if both or neither exist."""
+    """Returns a folder's row file: the plain one unless only gzip exists."""
     if not path.is_dir():
         return path
     plain = path / ROWS_FILE
@@ -109,7 +101,7 @@ def _find_file(path: Path) -> Path:
 
 
 def read_gallery(paths: Iterable[Path]) -> Iterator[BenchRow]:
-    """The texts before and after that were kept beside these rows, if any.
+    """Yields the texts before and after that are stored next to rows.
 
     Raises:
         InputError: a file cannot be read, or a line has another form.
@@ -120,9 +112,7 @@ def read_gallery(paths: Iterable[Path]) -> Iterator[BenchRow]:
         for number, line in _read_lines(path, warn=True) if path.exists() else ():
             texts = [line.get(name) for name in ("data", "entry", "series", "original", "released")]
             if not all(isinstance(text, str) for text in texts):
-                raise InputError(
-                    f"line {number} of {path.name!r} must be a text before and after, and is not"
-                )
+                raise InputError(f"line {number} of {path.name!r} is not a text before and after")
             yield line
 
 
@@ -138,10 +128,10 @@ def _read_rows(path: Path, *, warn: bool = False) -> Iterator[BenchRow]:
 
 
 def _read_lines(path: Path, *, warn: bool) -> Iterator[tuple[int, BenchRow]]:
-    """The objects of a file with their line numbers, except a truncated last line.
+    """Yields a file's JSON objects with line numbers; skips truncated last lines.
 
     Args:
-        path: of the file.
+        path: path of the file.
         warn: whether to warn about a skipped line.
     """
     try:
@@ -175,11 +165,11 @@ def _read_lines(path: Path, *, warn: bool) -> Iterator[tuple[int, BenchRow]]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RowStore:
-    """The rows of a run's folder, locked by one process.
+    """The rows of a run's folder, locked by this process.
 
     Attributes:
-        folder: of the run.
-        rows: those that existed when it was opened.
+        folder: the run's folder.
+        rows: the rows that existed when it was opened.
     """
 
     folder: Path
@@ -187,7 +177,7 @@ class RowStore:
     _file: BinaryIO = field(repr=False)
 
     def add_row(self, row: Mapping[str, Any]) -> None:
-        """Adds a row; it is on disk when this returns."""
+        """Appends a row; it is on disk when this returns."""
         with streams.convert_write_errors():
             self._file.write(json.dumps(row, ensure_ascii=False, allow_nan=False).encode() + b"\n")
             self._file.flush()
@@ -196,11 +186,11 @@ class RowStore:
 
 @contextmanager
 def open_store(folder: Path) -> Iterator[RowStore]:
-    """The rows of a folder, which is created if needed; other runs in the same folder are refused meanwhile.
+    """Opens and locks a folder of rows, creating it if needed.
 
     Raises:
-        ConfigError: another process works in it, or its rows are compressed.
-        OutputError: it is a file.
+        ConfigError: another process has locked the folder, or its rows are compressed.
+        OutputError: the path is a file.
     """
     if folder.exists() and not folder.is_dir():
         raise OutputError("the output must be a folder, and it is a file; choose another path")
@@ -227,7 +217,7 @@ def open_store(folder: Path) -> Iterator[RowStore]:
 
 
 def _remove_unfinished_line(path: Path) -> None:
-    """Removes an unfinished last line."""
+    """Truncates an unfinished last line of a file."""
     if path.exists():
         with streams.convert_write_errors(), open(path, "r+b") as file:
             file.truncate(file.read().rfind(b"\n") + 1)
@@ -237,7 +227,10 @@ def _remove_unfinished_line(path: Path) -> None:
 
 
 def build_score_rows(rows: Iterable[BenchRow]) -> Iterator[BenchRow]:
-    """The rows with a line for each score, without per-text values; nested fields as JSON."""
+    """Yields a flat row per score, with nested fields as JSON.
+
+    Per-text values are left out.
+    """
     for row in rows:
         shared = {
             **{
@@ -279,7 +272,7 @@ def build_score_rows(rows: Iterable[BenchRow]) -> Iterator[BenchRow]:
 
 
 def convert_infinity(line: BenchRow) -> BenchRow:
-    """A line of `build_score_rows` for JSON, which has no infinity: "infinite", as in rows."""
+    """Replaces infinite values by "infinite", for JSON."""
     return {name: "infinite" if value == math.inf else value for name, value in line.items()}
 
 
@@ -289,7 +282,7 @@ def _read_epsilon(row: BenchRow, name: str) -> float | None:
 
 
 def write_table(rows: Iterable[BenchRow], path: Path) -> int:
-    """Writes `build_score_rows` as .parquet, .csv or .jsonl, by file name; returns the number of lines.
+    """Writes score rows as .parquet, .csv or .jsonl; returns their number.
 
     Raises:
         ConfigError: the name has another suffix.

@@ -1,7 +1,7 @@
-"""Runs a sweep in several processes, saves rows as they come, and resumes interrupted runs.
+"""Runs a sweep in several processes, and resumes interrupted runs.
 
-In: a sweep, a folder for its rows. Out: the rows of all its cells.
-Not here: which cells exist (`spec`), and how one is computed (`cells`).
+In: a sweep, a folder for its rows. Out: the rows of all its cells, saved as they are computed.
+Not here: the list of cells (`spec`), and how one is computed (`cells`).
 """
 
 import json
@@ -31,19 +31,19 @@ from textveil_bench.trials import join_fields
 ProgressCallback = Callable[[str, int, int], None]
 
 MIN_PACE_WORDS = 10_000
-"""Words the finished cells must have before a duration is estimated: few texts say little about many."""
+"""Smallest number of finished words from which a run's duration is estimated."""
 
 MAX_TEACHING_TEXTS = 20_000
-"""Most training texts that important words are learned from."""
+"""Largest number of training texts from which important words are learned."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Folders:
-    """Where a run finds things.
+    """Folders that a run reads and writes.
 
     Attributes:
-        corpora: the folder of corpora; None for that of the environment, or a hub.
-        cache: where fitted judges are kept; None for the default place.
+        corpora: the folder of corpora; None for the one in the environment, or a hub.
+        cache: the folder of fitted judges; None for the default.
     """
 
     corpora: Path | None = None
@@ -52,12 +52,12 @@ class Folders:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Job:
-    """The work of one process at a time: cells of a series that share computation.
+    """Cells of a series that share computation, run by one process.
 
     Attributes:
-        sweep: with attacks and measures.
-        series: with its data set.
-        cells: of the series.
+        sweep: the sweep, with attacks and measures.
+        series: the series, with its data set.
+        cells: cells of the series.
         word_record: what rows record about the series' list of important words; None without one.
     """
 
@@ -72,7 +72,7 @@ class RunPlan:
     """The remaining work of a run.
 
     Attributes:
-        jobs: what is left to compute.
+        jobs: the cells still to compute.
         finished_rows: rows of finished cells.
     """
 
@@ -81,17 +81,17 @@ class RunPlan:
 
     @property
     def cell_count(self) -> int:
-        """Number of cells that are left."""
+        """Number of cells still to compute."""
         return sum(len(job.cells) for job in self.jobs)
 
 
 def build_plan(sweep: Sweep, existing_rows: Sequence[rows.BenchRow], places: Folders) -> RunPlan:
-    """The remaining work of a sweep.
+    """Plans the remaining work of a sweep.
 
     Args:
-        sweep: what is wanted.
-        existing_rows: existing rows.
-        places: where the data is.
+        sweep: the sweep.
+        existing_rows: rows computed so far.
+        places: folders of the data.
     """
     by_key = {_identify_row(row): row for row in existing_rows}
     any_key = {row["key"]: row for row in existing_rows}
@@ -122,14 +122,14 @@ def build_plan(sweep: Sweep, existing_rows: Sequence[rows.BenchRow], places: Fol
 
 
 def _identify_row(row: rows.BenchRow) -> tuple[Any, ...]:
-    """Identifies a row: two sweeps may share a cell."""
+    """Returns a row's identity; the key alone is ambiguous across sweeps."""
     return row["key"], row["sweep"], row["series"], row["data"]["name"]
 
 
 def _rename_row(
     row: rows.BenchRow, sweep: Sweep, series: PlannedSeries, cell: PlannedCell
 ) -> rows.BenchRow:
-    """The row of a cell that another sweep computed, under this sweep's names."""
+    """Returns a row that another sweep computed, under this sweep's names."""
     names = {
         "sweep": sweep.name,
         "entry": series.entry,
@@ -141,7 +141,7 @@ def _rename_row(
 
 
 def _split_cells(cells: Sequence[PlannedCell]) -> Iterator[tuple[PlannedCell, ...]]:
-    """Cells computed together: all of them if a language model is used, otherwise those of one budget."""
+    """Splits cells into jobs: one with a language model, otherwise by budget."""
     if (
         cells
         and cells[0].config is not None
@@ -161,19 +161,18 @@ def run(
     executor: Executor | None = None,
     report: ProgressCallback = lambda step, done, total: None,
 ) -> list[rows.BenchRow]:
-    """Computes what is missing, and returns all rows of the sweep.
+    """Computes the missing cells of a sweep and returns all its rows.
 
     Args:
-        sweep: what is wanted.
-        folder: for the rows; created if needed. Existing rows are reused.
-        places: where data and fitted judges are.
+        sweep: the sweep.
+        folder: folder for the rows; created if needed. Existing rows are reused.
+        places: folders of data and fitted judges.
         executor: computes the cells, as made by `open_processes`; it stays open, so that several
-            runs load models once;
-            None for this process.
+            runs load models once; None for this process.
         report: called with "cells".
 
     Raises:
-        ConfigError: the sweep or one of its options is wrong; another run is at work in the folder.
+        ConfigError: the sweep or one of its options is wrong; another run has locked the folder.
         InputError: data cannot be read.
     """
     places, executor = places or Folders(), executor or LocalExecutor()
@@ -205,13 +204,13 @@ def run(
 
 
 def select_rows(sweep: Sweep, existing_rows: Sequence[rows.BenchRow]) -> list[rows.BenchRow]:
-    """The rows of a sweep among others: those with its names, budgets and seeds. Reads no data.
+    """Selects a sweep's rows by name, budget and seed, without reading data.
 
     If a series was run several times, the run with the most examples counts, up to the number the
     sweep asks for.
 
     Args:
-        sweep: what is wanted.
+        sweep: the sweep.
         existing_rows: rows of any sweeps.
     """
     rows_by_series: dict[tuple[str, str], list[rows.BenchRow]] = {}
@@ -235,12 +234,12 @@ def select_rows(sweep: Sweep, existing_rows: Sequence[rows.BenchRow]) -> list[ro
 
 
 def format_preview(sweep: Sweep, folder: Path | None, places: Folders) -> list[str]:
-    """What a run would do, as lines for people; computes nothing.
+    """Formats a run's remaining work as text, without computing anything.
 
     Args:
-        sweep: what is wanted.
-        folder: of the run, which may have rows already; None for none.
-        places: where the data is.
+        sweep: the sweep.
+        folder: the run's folder, which may have rows already; None for no folder.
+        places: folders of the data.
     """
     computed.check_sweep(sweep)
     for source in sweep.data:
@@ -249,7 +248,7 @@ def format_preview(sweep: Sweep, folder: Path | None, places: Folders) -> list[s
     run_plan = build_plan(sweep, existing_rows, places)
     lines = [
         f"sweep {sweep.name}: {run_plan.cell_count + len(run_plan.finished_rows):,} cells, "
-        f"{len(run_plan.finished_rows):,} of them are there"
+        f"{len(run_plan.finished_rows):,} already computed"
     ]
     words = 0
     for source in sweep.data:
@@ -272,12 +271,11 @@ def format_preview(sweep: Sweep, folder: Path | None, places: Folders) -> list[s
         )
         minutes = max(1, round(words * pace / 60))
         duration = (
-            f"{minutes} minute{'s' * (minutes != 1)} of one core, at the pace of the cells that "
-            "are there"
+            f"{minutes} minute{'s' * (minutes != 1)} of one core, at the pace of the finished cells"
         )
         lines.append(f"about {duration}")
     elif run_plan.cell_count:
-        lines.append("how long that takes is told once some cells are there")
+        lines.append("the duration can be estimated once some cells are finished")
     return lines
 
 
@@ -285,7 +283,7 @@ def _run_job(task: tuple[Job, Folders]) -> list[rows.BenchRow]:
     job, places = task
     data = load(job.series.source, job.sweep.limit, places)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # rows record where epsilon bounds nothing
+        warnings.simplefilter("ignore")  # rows record statements without a bound
         data_judges = load_judges(job.series.source, job.sweep, places)
         training = {
             "training": build_training_record(job.series.source, data, data_judges, places),
@@ -303,11 +301,11 @@ def _run_job(task: tuple[Job, Folders]) -> list[rows.BenchRow]:
 
 
 _CACHE: dict[str, Any] = {}
-"""This process's data sets and judges."""
+"""Data sets and judges loaded by this process."""
 
 
 def load(source: SweepData, limit: int | None, places: Folders) -> DataSet:
-    """The examples of a data set of a sweep."""
+    """Loads the examples of a sweep's data set."""
     limit = source.limit or limit
     key = _build_key(
         "data",
@@ -337,7 +335,7 @@ def load(source: SweepData, limit: int | None, places: Folders) -> DataSet:
 
 
 def _sample_unused(whole: DataSet, used_data: DataSet, limit: int | None) -> DataSet:
-    """Evenly spaced examples of a data set that share no text with the ones taken.
+    """Samples evenly spaced examples that share no text with the used ones.
 
     Raises:
         ConfigError: none are left.
@@ -346,19 +344,19 @@ def _sample_unused(whole: DataSet, used_data: DataSet, limit: int | None) -> Dat
     unused = [example for example in whole.examples if used_texts.isdisjoint(example.texts)]
     if not unused:
         raise ConfigError(
-            f"{whole.name} has no examples besides the {len(used_data):,} taken; lower the limit"
+            f"{whole.name} has only the {len(used_data):,} examples already taken; lower the limit"
         )
     count = min(len(unused), limit or len(unused))
     examples = tuple(unused[i * len(unused) // count] for i in range(count))
     return replace(
         whole,
         examples=examples,
-        remarks=(*whole.remarks, f"beside {len(used_data):,} that are not among them"),
+        remarks=(*whole.remarks, f"without {len(used_data):,} examples used elsewhere"),
     )
 
 
 def load_judges(source: SweepData, sweep: Sweep, places: Folders) -> tuple[Judge, ...]:
-    """The judges of a data set of a sweep, fitted."""
+    """Returns the judges of a sweep's data set."""
     settings = (
         source.name,
         source.subset,
@@ -393,12 +391,11 @@ def load_judges(source: SweepData, sweep: Sweep, places: Folders) -> tuple[Judge
 
 
 def _check_judges(source: SweepData, sweep: Sweep, places: Folders) -> None:
-    """Builds the judges of a data set without fitting them, so that errors surface before anything runs.
+    """Checks the judges of a data set without fitting them.
 
     Raises:
         ConfigError: an option is wrong, or a judge needs a training split that is not named.
-            UnknownName: there is no
-            such judge.
+        UnknownName: there is no such judge.
     """
     data_judges = load_judges(source, sweep, places)
     if not loaders.is_file(source.name) or loaders.SPLIT in source.name:
@@ -417,7 +414,7 @@ def _check_judges(source: SweepData, sweep: Sweep, places: Folders) -> None:
 
 
 def learn_task_words(series: PlannedSeries, places: Folders) -> tuple[str, ...]:
-    """The important words of a series that learns them."""
+    """Learns the important words of a series; cached."""
     source = series.source
     key = _build_key(
         "words", source.name, source.subset, source.columns, series.task_word_count, places.corpora
@@ -429,25 +426,27 @@ def learn_task_words(series: PlannedSeries, places: Folders) -> tuple[str, ...]:
 
 
 def load_teaching_texts(source: SweepData, places: Folders) -> DataSet:
-    """The training texts from which important words are learned."""
+    """Loads the training texts from which important words are learned."""
     return load(source.get_training_split(MAX_TEACHING_TEXTS), None, places)
 
 
 def load_training_texts(source: SweepData, places: Folders) -> DataSet:
-    """The training texts given to judges."""
+    """Loads the training texts of judges."""
     return load(source.get_training_split(), None, places)
 
 
 def build_training_record(
     source: SweepData, data: DataSet, data_judges: Sequence[Judge], places: Folders
 ) -> Mapping[str, Any] | None:
-    """What rows record about the texts that judges learn from; None if none of them learns.
+    """Builds the row field about the judges' training texts.
+
+    None if no judge is trained.
 
     Args:
-        source: of the data set.
+        source: the data set in the sweep.
         data: its examples.
         data_judges: its judges.
-        places: where the data is.
+        places: folders of the data.
     """
     if not any(
         hasattr(judge, "train") and not judge.explain_refusal(data) for judge in data_judges
@@ -476,7 +475,7 @@ def _build_key(*parts: object) -> str:
 
 
 def _keep_texts(folder: Path, job: Job, texts: Sequence[rows.BenchRow], row: rows.BenchRow) -> None:
-    """Keeps texts before and after, of the first seed and of public data sets only."""
+    """Stores texts before and after: first seed and public data sets only."""
     if not texts or loaders.is_file(job.series.source.name) or row["seed"] != job.sweep.seeds[0]:
         return
     shared = {
@@ -495,7 +494,7 @@ def _keep_texts(folder: Path, job: Job, texts: Sequence[rows.BenchRow], row: row
 
 
 def open_processes(count: int) -> LocalExecutor:
-    """Several single-threaded processes that keep what they have loaded, or just this one.
+    """Opens single-threaded worker processes; a count of 1 uses this process.
 
     Raises:
         ConfigError: the number of processes is below 1.

@@ -1,4 +1,4 @@
-"""A sweep: which mechanisms, budgets and seeds run on which data, and how releases are evaluated.
+"""Sweep specifications: mechanisms, budgets, seeds, data sets and evaluations.
 
 In: YAML. Out: `Sweep`, its `PlannedSeries` and their `PlannedCell`s.
 Not here: how a cell is computed (`cells`), and in which process (`run`).
@@ -27,20 +27,26 @@ BASELINES: Mapping[str, Mapping[str, Any]] = {
     "uniform": {"mechanism.name": "krr", "epsilon": 1e-6, "words.consistent": False},
     "equality": {"mechanism.name": "krr", "epsilon": 1e-6, "words.consistent": True},
 }
-"""Nothing is changed; each private word becomes a placeholder; each private word is drawn uniformly from the table;
-the same with equal words of a text drawn alike, which shows only which words are equal. The others
-do not show that,
-whatever a sweep sets for its mechanisms: placeholders that tell equal words from others would be no
-floor."""
+"""Reference mechanisms, by name.
+
+- identity: nothing is changed.
+- mask: each private word becomes a placeholder.
+- uniform: each private word is drawn uniformly from the table.
+- equality: as uniform, but equal words of a text get the same draw, so the release shows only which
+  words are equal.
+
+mask and uniform never show which words are equal, whatever a sweep sets for its mechanisms: a lower
+bound on utility must not leak equality.
+"""
 
 LEARNED_PATH = "learned"
-"""Used like an option's path: how many important words are learned from training texts."""
+"""Pseudo-option: how many important words are learned from training texts."""
 
 EXPOSURE_PRIOR = "unigram"
-"""The prior of the attacker who says what is exposed."""
+"""Prior of the attacker that decides which words are exposed."""
 
 RISK_BUDGET = "risk"
-"""In place of budgets: a comparison finds those under which an attacker gets what it allows."""
+"""Placeholder for budgets: a comparison searches for them at given attack success."""
 
 MEASURES = ("retention", "cosine", "oov", "rouge-l", "bleu", "mapping", "perplexity", "meaning")
 
@@ -49,7 +55,7 @@ Point = Mapping[str, Any]
 
 
 def _parse_parts(value: object) -> object:
-    """A bare name as {"name": ...}, and a single part as a list."""
+    """Converts bare names to {"name": ...}, and single parts to tuples."""
     parts = tuple({"name": part} if isinstance(part, str) else part for part in _wrap_single(value))
     if not all(isinstance(part, Mapping) and isinstance(part.get("name"), str) for part in parts):
         raise ConfigError(
@@ -73,14 +79,14 @@ class SweepData:
     """One data set of a sweep.
 
     Attributes:
-        name: of a data set, or a file of your own.
+        name: name of a data set, or a file of your own.
         split: "test" or "train".
         limit: number of examples; None for the sweep's.
         beside: leaves out the examples that a run with this limit takes; 0 for none.
         subset: a part of the data set ("medical"), see `data`.
         task: judges by name, with options; empty for the default ones of the kind.
         columns: for a file of your own: options of `data.Columns`.
-        as_name: its name in rows; None for its name, without the folder of a file.
+        as_name: its name in rows; None for `name`, without the folder of a file.
     """
 
     name: str
@@ -101,7 +107,7 @@ class SweepData:
         return f"{name}, {self.subset}" if self.subset else name
 
     def get_training_split(self, limit: int | None = None) -> Self:
-        """The training split of the same data set, all of it or up to the limit."""
+        """Returns the training split of the same data set, whole or limited."""
         return replace(self, split="train", limit=limit, beside=0)
 
 
@@ -113,17 +119,15 @@ class SweepEntry:
         name: its name in figures.
         family: shared by entries that are one mechanism with other options; None for its own name.
         whose: "paper" for mechanisms as in their papers, "ours" for others.
-        set: options by dotted path. `learned` is not a privatizer's: this many words that
-            distinguish the labels of
-            the data set are learned from its training texts, as the important ones
-            (`protect.importance=list`).
+        set: options by dotted path. `learned` is not an option of a privatizer: it is the number of
+            words that are learned from training texts because they distinguish the data set's
+            labels, and used as important words (`protect.importance=list`).
         grid: options with several values; each combination is a series.
         budget: one path with its values, each a cell; empty if the mechanism needs no budget. In a
-            comparison
-            it is "risk".
-        start: in a comparison, where the search for a budget starts.
+            comparison it is "risk".
+        start: in a comparison, the budget at which the search starts.
         most: the largest budget of that search; None for no limit.
-        for_data: options by data set; an entry with some runs only on these data sets.
+        for_data: options by data set; an entry with any runs only on these data sets.
     """
 
     name: str
@@ -154,22 +158,23 @@ class SweepEntry:
 
 @make_options("sweep.")
 class Sweep:
-    """A complete description of a run of the bench.
+    """Complete description of a run of the bench.
 
     Attributes:
-        name: of the sweep.
+        name: name of the sweep.
         seeds: each is a separate run with its own draws.
         limit: examples per data set; None for all.
         common: options of every entry, by dotted path.
         data: the data sets.
         attacks: attacks by name, with options.
-        attacked: number of private words for attacks and measures of words, in whole texts from the
-            first; None: all.
-        measures: see `MEASURES`.
+        attacked: number of private words for attacks and word measures, taken in whole texts from
+            the first text on; None for all.
+        measures: names from `MEASURES`.
         baselines: any of identity, mask, uniform, equality.
         entries: the mechanisms.
-        gallery: number of texts per series kept before and after, for the page; 0 for none.
-        endpoint: of a language model, for judges that need one; its key comes from the environment.
+        gallery: number of texts per series stored before and after, for the page; 0 for none.
+        endpoint: options of a language model, for judges that need one; its key comes from the
+            environment.
     """
 
     name: str
@@ -211,7 +216,7 @@ class Sweep:
 
     @classmethod
     def read(cls, source: str | Path | Mapping[str, Any]) -> Self:
-        """A sweep from a YAML file, the name of a packaged one ("sweep"), or a mapping.
+        """Reads a sweep from YAML, a packaged name ("sweep"), or a mapping.
 
         Raises:
             ConfigError: the file cannot be read, or is not a sweep.
@@ -237,18 +242,17 @@ class Sweep:
         seeds: tuple[int, ...] | None = None,
         only: Sequence[str] = (),
     ) -> Self:
-        """A part of the sweep.
+        """Returns a part of the sweep.
 
         Args:
-            limit: most examples per data set; smaller limits of the sweep stay.
-            seeds: replace its own.
+            limit: largest number of examples per data set; smaller limits of the sweep stay.
+            seeds: replace the sweep's own.
             only: names of data sets and entries; if one of a kind is named, others of that kind are
                 left out.
 
         Raises:
             UnknownName: neither a data set nor an entry has this name.
-            ConfigError: an entry is named that applies to none of the data sets, or nothing is
-                left.
+            ConfigError: a named entry applies to none of the data sets, or nothing is left.
         """
         choices = {
             "data": [source.row_name for source in self.data],
@@ -278,7 +282,7 @@ class Sweep:
                 raise ConfigError(
                     f"the entry {entry.name!r} is only for {', '.join(entry.for_data)}, and the "
                     "data sets left are "
-                    f"{', '.join(sorted(data_names))}; name one of both"
+                    f"{', '.join(sorted(data_names))}; name a matching pair"
                 )
         if limit is not None:
             data = tuple(
@@ -300,7 +304,7 @@ class Sweep:
 
     @property
     def series(self) -> "list[PlannedSeries]":
-        """All series, baselines first, those of an entry together."""
+        """All series, baselines first, series of an entry together."""
         planned_series = [
             PlannedSeries(
                 entry=name,
@@ -357,7 +361,7 @@ def _pick_lower_limit(limit: int, current_limit: int | None) -> int:
 
 
 def find_packaged_file(name: str | Path, folder: Path = CONF_FOLDER, kind: str = "sweep") -> Path:
-    """A file by its name, or one of a folder of the package, such as "sweep"."""
+    """Returns the path of a file, or of a packaged file."""
     path = Path(name)
     if path.exists() or path.suffix != "" or path.name != str(name):
         return path
@@ -369,7 +373,7 @@ def find_packaged_file(name: str | Path, folder: Path = CONF_FOLDER, kind: str =
 
 
 def build_section(section: Any, source: Any, name: str) -> Any:
-    """A section of a sweep from its options, or from a bare name."""
+    """Builds a section of a sweep from options or a bare name."""
     if isinstance(source, section):
         return source
     values = {"name": source} if isinstance(source, str) else source
@@ -379,7 +383,7 @@ def build_section(section: Any, source: Any, name: str) -> Any:
 
 
 def _format_title(name: str, point: Point) -> str:
-    """The name of a series, with the options that distinguish it from its neighbours."""
+    """Formats a series' name with the options that distinguish it."""
     return ", ".join(
         [
             name,
@@ -399,7 +403,8 @@ class PlannedCell:
     Attributes:
         budget: the value; None if there is none.
         seed: one of the sweep's.
-        config: with its own seed, derived from all of the above; None if nothing is privatized.
+        config: options with their own seed, derived from data, options and `seed`; None if nothing
+            is privatized.
         key: the fingerprint of everything that determines the row.
     """
 
@@ -415,15 +420,15 @@ class PlannedSeries:
 
     Attributes:
         entry: the name of its entry.
-        name: with the options of the grid.
-        family: the name it is compared under.
+        name: the entry's name with the options of the grid.
+        family: the name under which it is compared.
         whose: paper, ours or baseline.
         source: the data set.
         settings: options by dotted path, without budget and seed.
         point: the options of the grid.
-        path: of the budget; None if there is none.
-        budgets: values; ("risk",) if they must be found; (None,) if there is none.
-        start: where the search starts.
+        path: the budget's path; None if there is none.
+        budgets: values; ("risk",) if they are searched for; (None,) if there is none.
+        start: the budget at which the search starts.
         max_budget: the largest budget of the search; None for no limit.
     """
 
@@ -441,15 +446,16 @@ class PlannedSeries:
 
     @property
     def is_searched(self) -> bool:
-        """Whether its budgets are found by risk."""
+        """True if its budgets are searched for at a given risk."""
         return self.budgets == (RISK_BUDGET,)
 
     def build_config(self, budget: Any, seed: int | None = None) -> Config | None:
-        """The options at a budget; None for the baseline that changes nothing.
+        """Builds the options at a budget; None for the baseline `identity`.
 
         Raises:
-            ConfigError: an option is wrong; BudgetError: the budget is. UnknownName: there is no
-                such option.
+            ConfigError: an option is wrong.
+            BudgetError: the budget is wrong.
+            UnknownName: there is no such option.
         """
         if self.whose == "baseline" and self.name == "identity":
             return None
@@ -475,22 +481,22 @@ class PlannedSeries:
 
     @property
     def has_task_words(self) -> bool:
-        """Whether it has such words, already learned or not."""
+        """True if it uses important words, learned or listed."""
         return bool(self.task_word_count) or "protect.important" in self.settings
 
     def add_task_words(self, words: tuple[str, ...]) -> Self:
-        """The series with the learned words."""
+        """Returns the series with the learned words as its important words."""
         settings = {path: value for path, value in self.settings.items() if path != LEARNED_PATH}
         return replace(
             self, settings={**settings, "protect.importance": "list", "protect.important": words}
         )
 
     def build_cells(self, sweep: Sweep, digest: str) -> Iterator[PlannedCell]:
-        """Each budget with each seed.
+        """Yields a cell for each budget and seed.
 
         Args:
-            sweep: with the seeds, and with what is evaluated.
-            digest: of the data set.
+            sweep: the sweep, with its seeds and evaluations.
+            digest: digest of the data set.
         """
         evaluation = {
             "rows": VERSION,
@@ -518,10 +524,10 @@ VERSION = 1
 
 
 def find_non_defaults(config: Config) -> dict[str, Any]:
-    """What a configuration sets that is no default, and its mechanism.
+    """Returns the options that differ from their defaults, and the mechanism.
 
-    So a new option changes no fingerprint where it is not set. Whoever changes a default raises
-    `VERSION`.
+    Thus a new option leaves fingerprints unchanged where it is not set. If you change a default,
+    raise `VERSION`.
     """
 
     def find_differences(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:

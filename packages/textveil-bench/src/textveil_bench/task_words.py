@@ -1,11 +1,10 @@
-"""Task words: those that distinguish the labels of a task, learned from labelled public texts.
+"""Task words: words that distinguish a task's labels, learned from public texts.
 
 In: a data set with labels. Out: words, the most distinctive first.
-Not here: what they are used for (`protect.importance`), and judges (`tasks`).
+Not here: how they are used (`protect.importance`), and judges (`tasks`).
 
-A list that depends on public texts alone, not on the text to privatize, keeps a word's group a
-public function of the
-word (STAMP with a context-free list).
+The list depends on public texts only, not on the text to privatize. A word's group is thus a public
+function of the word (STAMP with a context-free list).
 """
 
 from itertools import pairwise
@@ -17,25 +16,24 @@ from textveil.text import is_public, tokenize
 from textveil_bench.examples import DataSet
 
 MIN_WORD_TEXTS = 3
-"""Least number of texts a word must occur in."""
+"""Smallest number of texts in which a word must occur."""
 
 STRENGTH = 0.3
-"""Inverse regularization strength: words of few texts get little weight."""
+"""Inverse regularization strength: rare words get small weights."""
 
 MIN_WEIGHT = 0.01
-"""Least change in log-odds: a word that changes less is not distinctive, however few others there are."""
+"""Smallest change in log-odds of a distinctive word."""
 
 
 def learn(data: DataSet, count: int) -> tuple[str, ...]:
-    """The words with the largest weight for any label, in a logistic regression on the words of a text.
+    """Returns the words with the largest logistic regression weights for any label.
 
-    Public words are left out, because they are released as they are; so are words that occur in
-    fewer than three
-    texts.
+    Public words are left out, because they are released unchanged; so are words that occur in fewer
+    than three texts.
 
     Args:
-        data: of the kind classification, with training texts.
-        count: most words, 1 or more.
+        data: a data set of the kind classification, with training texts.
+        count: largest number of words, 1 or more.
 
     Raises:
         ConfigError: single texts have no labels, the count is below 1, or no word is distinctive.

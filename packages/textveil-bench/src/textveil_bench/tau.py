@@ -1,7 +1,7 @@
 """Sweeps over one option of a privatizer, measuring the results.
 
 In: texts, and a privatizer for each value. Out: a row per value.
-Not here: how a row is shown (`cli.sweep`) or drawn, and which words are important
+Not here: how a row is printed (`cli.sweep`) or drawn, and which words are important
 (`protect.importance`).
 """
 
@@ -45,12 +45,12 @@ class ThresholdRow:
 
     @property
     def shares(self) -> dict[str, float]:
-        """Each group's share of the words of all four; 0 if there are none."""
+        """Each group's share of the words of all four; 0 without words."""
         total = max(1, sum(self.words.values()))
         return {group: count / total for group, count in self.words.items()}
 
     def to_json(self) -> dict[str, Any]:
-        """The row as plain data; an infinite budget or end of an interval is "infinite"."""
+        """Returns the row as plain data; infinite numbers become "infinite"."""
         return {
             "tau": self.tau,
             "similarity": _convert_number(self.similarity.value),
@@ -72,19 +72,19 @@ def measure_thresholds(
     encoder: SentenceEncoder | None = None,
     report: ProgressCallback = lambda step, done, total: None,
 ) -> list[ThresholdRow]:
-    """How close in meaning texts stay to their originals, by the threshold of importance.
+    """Measures how similar releases are to originals, by threshold of importance.
 
     Args:
         texts: at least one with words; they are privatized once per threshold.
         build_privatizer: makes the privatizer of a threshold, `Privatizer(..., protect={"tau": tau,
             ...})`.
         taus: the thresholds, at least one.
-        queries: what each text is for, if the privatizers have no task of their own.
-        encoder: for the vectors that are compared; None for the bundled one.
+        queries: the task of each text, if the privatizers have none of their own.
+        encoder: encoder of the compared vectors; None for the bundled one.
         report: called with the step "texts", the number done, and the total over all thresholds.
 
     Raises:
-        ConfigError: there is no threshold, or there are not as many queries as texts.
+        ConfigError: there is no threshold, or the number of queries differs from that of texts.
         InputError: no text has words.
 
     Source: STAMP, figure 5 and section 5.1.
@@ -123,7 +123,7 @@ def measure_thresholds(
 
 
 def _clip_interval(cosine: Interval) -> Interval:
-    """An interval clamped to [-1, 1], the range of a cosine."""
+    """Clips an interval to [-1, 1], the range of a cosine."""
     return Interval(value=cosine.value, low=max(cosine.low, -1.0), high=min(cosine.high, 1.0))
 
 

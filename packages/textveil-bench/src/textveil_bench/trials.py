@@ -1,12 +1,11 @@
-"""Examples after release: an example is privatized as one text, then split into its fields again.
+"""Released examples: each is privatized as one text, then split into fields.
 
 In: examples, a privatizer's results. Out: `ReleasedExample`s, each with one `ReleasedField` per
 field.
 Not here: how they are judged (`tasks`), and the attacks, which see the whole text (`attack`).
 
 The fields of an example form one text, separated by an empty line: a question and its paragraph are
-released together,
-and if equal words of a text have equal releases, that holds across both.
+released together. If equal words of a text have equal releases, that holds across both.
 """
 
 from bisect import bisect_left, bisect_right
@@ -26,14 +25,14 @@ FIELD_SEPARATOR = "\n\n"
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ReleasedField:
-    """The release of one field. Secret: it knows the original.
+    """The release of one field. Secret: it contains the original.
 
     Attributes:
         items: the released items, with source words counted within the field.
         gaps: the whitespace before each item and after the last.
         original: the field's original text.
-        starts: where each word of the original begins.
-        ends: where it ends.
+        starts: start of each word of the original, in characters.
+        ends: end of each word.
     """
 
     items: tuple[Item, ...] = field(repr=False)
@@ -52,7 +51,7 @@ class ReleasedField:
 
     @cached_property
     def _item_ends(self) -> list[int]:
-        """Where each item ends in the released text."""
+        """End of each item in the released text, in characters."""
         return list(
             accumulate(
                 len(gap) + len(item.text) for gap, item in zip(self.gaps, self.items, strict=False)
@@ -60,15 +59,15 @@ class ReleasedField:
         )
 
     def find_original(self, start: int, end: int) -> str:
-        """The original text behind a span of the released text, as the text's owner reads it.
+        """Returns the original text behind a span of the released text.
 
         Args:
             start: first character of the span in `text`.
             end: one past its last character.
 
         Returns:
-            the original from the first to the last word that an item of the span stands for; "" if
-            there is none.
+            the original from the first to the last word that the span's items replace; "" if there
+            is none.
         """
         overlapping_items = [
             item
@@ -86,7 +85,7 @@ class ReleasedField:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ReleasedExample:
-    """An example and its release. Secret.
+    """An example and its release. Secret: it contains the original.
 
     Attributes:
         example: the original.
@@ -103,12 +102,12 @@ class ReleasedExample:
 
     @classmethod
     def build_unchanged(cls, example: Example) -> Self:
-        """An example released without changes: the baseline `identity`."""
+        """Builds an example released without changes, for the baseline `identity`."""
         return cls(example=example, parts=tuple(map(_build_unchanged_field, example.texts)))
 
 
 def join_fields(example: Example) -> str:
-    """The fields of an example as the one text that is privatized."""
+    """Joins the fields of an example into one text, which is privatized."""
     return FIELD_SEPARATOR.join(example.texts)
 
 
@@ -117,12 +116,11 @@ def split_releases(examples: Sequence[Example], results: Sequence[Result]) -> li
 
     Args:
         examples: B examples.
-        results: the release of `join_fields` of each, with its original. An item that stands for
-            several words counts as
-            one word there, and as all of them in a field.
+        results: the release of each example's `join_fields`, with its original. An item that
+            replaces several words counts as one word there, and as all of them in a field.
 
     Raises:
-        InputError: an item stands for words of two fields.
+        InputError: an item replaces words of two fields.
     """
     return [
         ReleasedExample(
@@ -136,7 +134,7 @@ def split_releases(examples: Sequence[Example], results: Sequence[Result]) -> li
 def _split_fields(
     example: Example, released: Released, words: Sequence[str]
 ) -> list[ReleasedField]:
-    """The fields; `words` are the units that items count, one of which may be several words of the text."""
+    """Splits a release into fields; `words` are the units that items count."""
     tokens = tokenize(example.texts)
     bounds = tokens.documents.tolist()
     places = find_source_places(join_fields(example), words)
@@ -148,7 +146,7 @@ def _split_fields(
     for b, (first, stop) in enumerate(pairwise(bounds)):
         indices = [i for i, owner in enumerate(owners) if owner == b]
         if any(source_items[i].end > stop for i in indices):
-            raise InputError("an item stands for words of two fields; each must be within one")
+            raise InputError("an item replaces words of two fields; each must stay within one")
         items = tuple(
             source_items[i]._replace(
                 start=source_items[i].start - first, end=source_items[i].end - first
@@ -170,11 +168,15 @@ def _split_fields(
 
 
 def find_source_places(text: str, words: Sequence[str]) -> list[int]:
-    """For each word of a release, the word of the text it begins at (it may be several), and the text's word count.
+    """Finds the text word at which each released unit starts.
 
     Args:
         text: the original.
-        words: of the original, in order, covering all of it but whitespace.
+        words: units of the original, in order, covering all of it but whitespace; a unit may be
+            several words.
+
+    Returns:
+        an index per unit, and the text's word count.
     """
     starts = tokenize([text]).starts.tolist()
     places, end = [], 0

@@ -35,8 +35,8 @@ DRAWN_CLASS = "drawn"
 """CSS class of drawn words that have no group."""
 
 UNDRAWN_TEXT = (
-    "No word is drawn at random here. A placeholder shows its type and its place, and nothing of "
-    "the value; every other word is sent unchanged and can be read."
+    "No word is drawn at random here. A placeholder shows the type and the place of a value, "
+    "not the value; every other word is sent unchanged and can be read."
 )
 """Explanation in place of a risk where there is nothing to guess."""
 

@@ -69,7 +69,7 @@ def deal(source: SweepData, sizes: PartSizes, places: run.Folders) -> TextParts:
     )
     if not test.labels:
         raise ConfigError(
-            f"a comparison needs labels, and the texts of {source.row_name} have none"
+            f"a comparison needs labels, and the texts of {source.row_name} have no labels"
         )
     train, test = (_shuffle(_remove_repeats(item)) for item in (train, test))
     test_texts = {text for example in test.examples for text in example.texts[:1]}

@@ -1,4 +1,4 @@
-"""Tasks of lm-evaluation-harness, whose documents and examples are released before they become prompts.
+"""Tasks of lm-evaluation-harness, evaluated on released documents and examples.
 
 In: names of tasks, a model, a configuration. Out: metrics, and the statement of the releases.
 Not here: the command (`cli.lm_eval`), and the bench's own tasks (`tasks`).

@@ -1,7 +1,7 @@
 """The optional library lm-evaluation-harness, loaded on demand and kept quiet.
 
-In: a module's name. Out: the module, or an error that says what to install.
-Not here: what is done with it (`harness`).
+In: a module's name. Out: the module, or an error that names the package to install.
+Not here: its uses (`harness`).
 """
 
 import os
@@ -23,7 +23,7 @@ EXTRAS = dict.fromkeys(("lm_eval", "jinja2"), "textveil-bench[lm-eval]")
 
 
 def load_library(module: str) -> Any:
-    """A module of the library or of one of its dependencies.
+    """Loads a module of the library or of one of its dependencies.
 
     Raises:
         MissingExtra: it is not installed.
@@ -35,7 +35,10 @@ def load_library(module: str) -> Any:
 
 @contextmanager
 def suppress_output() -> Iterator[None]:
-    """Keeps standard output for results: the library's own output goes to a terminal, or nowhere."""
+    """Redirects the library's output to a terminal's standard error, or drops it.
+
+    Standard output stays free for results.
+    """
     levels = {name: getLogger(name).level for name in NOISY_LOGGERS}
     with ExitStack() as stack:
         stack.enter_context(warnings.catch_warnings())

@@ -1,12 +1,11 @@
-"""The fields of a task's documents that its prompts show, from its templates or given by the user.
+"""Document fields that a task's prompts show, from templates or user options.
 
-In: a task of lm-evaluation-harness. Out: `GuardedFields`: what is privatized, what stays, whether
-the answer is a label.
+In: a task of lm-evaluation-harness. Out: `GuardedFields`: the privatized and the unchanged fields,
+and whether the answer is a label.
 Not here: the documents (`guarded`), and how tasks are loaded (`harness`).
 
-If the fields cannot be determined, the task is refused. Besides, a guarded document only has these
-fields: a template
-that uses any other finds nothing there.
+If the fields cannot be determined, the task is refused. A guarded document has only these fields: a
+template that uses any other finds nothing there.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +19,7 @@ from textveil_bench.lm_eval.extra import load_library
 
 @dataclass(frozen=True, kw_only=True)
 class PromptFields:
-    """The fields that a task's prompts show, with choices separate."""
+    """Fields that a task's prompts show, with choices separate."""
 
     texts: tuple[str, ...]
     choices: tuple[str, ...] = ()
@@ -35,20 +34,22 @@ TASKS_WITH_CHOICES: Mapping[str, PromptFields] = {
     "mmlu": PromptFields(texts=("question",), choices=("choices",)),
     "mmlu_*": PromptFields(texts=("question",), choices=("choices",)),
 }
-"""Tasks whose choices are known, though they may be part of the question. A task of the same name with other fields is
-another task, and treated like any other."""
+"""Tasks whose choice fields are known, even if the question shows them.
+
+A task of the same name with other fields is another task, and treated like any other.
+"""
 
 MULTIPLE_CHOICE = "multiple_choice"
-"""The kind of task whose answer is the index of a choice."""
+"""Kind of task whose answer is the index of a choice."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GuardedFields:
-    """The fields that a guarded document keeps.
+    """Fields that a guarded document keeps.
 
     Attributes:
-        texts: privatized, as one text, in this order.
-        verbatim: unchanged: numbers that an answer is made of, and what the user wants to keep.
+        texts: fields that are privatized, as one text, in this order.
+        verbatim: unchanged fields: numbers in an answer, and fields that the user keeps.
         has_label: whether the answer is the index of a choice, which stays.
     """
 
@@ -77,7 +78,7 @@ class FieldOptions:
     keep_choices: bool = False
 
     def select_fields(self, task: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The fields of one task, and those that are kept."""
+        """Returns one task's shown fields, and its unchanged ones."""
         first, second = (
             tuple(
                 dict.fromkeys(
@@ -92,14 +93,18 @@ class FieldOptions:
         return first, second
 
     def check(self, tasks: Sequence[str]) -> None:
-        """Raises if a pattern matches none of the tasks."""
+        """Checks that each pattern matches a task.
+
+        Raises:
+            UnknownName: a pattern matches none of the tasks.
+        """
         for pattern in (*self.fields, *self.keep):
             if not any(fnmatchcase(task, pattern) for task in tasks):
                 raise UnknownName("task of this run", pattern, tasks)
 
 
 def find_fields(task: Any, document: Mapping[str, Any], options: FieldOptions) -> GuardedFields:
-    """The fields of a task's documents that its prompts show.
+    """Finds the document fields that a task's prompts show.
 
     Args:
         task: a `ConfigurableTask`, as loaded.
@@ -158,7 +163,7 @@ def find_fields(task: Any, document: Mapping[str, Any], options: FieldOptions) -
 
 
 def has_text(value: object) -> bool:
-    """Whether there is a string in a field's value."""
+    """True if a field's value contains a string."""
     if isinstance(value, Mapping):
         return any(map(has_text, value.values()))
     if isinstance(value, list | tuple):
@@ -170,7 +175,7 @@ def _require_guardable(task: Any) -> None:
     name, config = task.task_name, task.config
     if type(task) is not load_library("lm_eval.api.task").ConfigurableTask:
         raise ConfigError(
-            f"{name} is a task with its own code, which may show anything: it cannot be guarded"
+            f"{name} has its own code, which may show any field, so it cannot be guarded"
         )
     for wrong, reason in (
         (
@@ -185,7 +190,7 @@ def _require_guardable(task: Any) -> None:
 
 
 def _find_used_fields(document: Mapping[str, Any], *templates: Any) -> tuple[str, ...] | None:
-    """The fields that templates use, in order of use; None if one of them is not a template."""
+    """Finds the fields in templates, in order; None for a non-template."""
     names: dict[str, None] = {}
     for template in templates:
         if isinstance(template, str):
@@ -198,7 +203,7 @@ def _find_used_fields(document: Mapping[str, Any], *templates: Any) -> tuple[str
 
 
 def _list_variables(template: str) -> Iterator[str]:
-    """The variables of a Jinja template that it does not set itself, in order of use."""
+    """Yields the undeclared variables of a Jinja template, in order of use."""
     tree = load_library("lm_eval.utils").env.parse(template)
     free = load_library("jinja2.meta").find_undeclared_variables(tree)
     nodes = tree.find_all(load_library("jinja2.nodes").Name)
@@ -206,7 +211,7 @@ def _list_variables(template: str) -> Iterator[str]:
 
 
 def _find_choices(name: str, texts: tuple[str, ...], used: tuple[str, ...]) -> tuple[str, ...]:
-    """The choice fields: those of the choices' template, or those known."""
+    """Finds the choice fields: known ones, or those of the choices' template."""
     for pattern, fields in TASKS_WITH_CHOICES.items():
         if fnmatchcase(name, pattern) and {*fields.texts, *fields.choices} == {*texts}:
             return fields.choices
@@ -214,7 +219,7 @@ def _find_choices(name: str, texts: tuple[str, ...], used: tuple[str, ...]) -> t
 
 
 def parse_fields(option: str, typed: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Parses fields given as "task=field,field".
+    """Parses field options of the form "task=field,field".
 
     Raises:
         ConfigError: they have another form.

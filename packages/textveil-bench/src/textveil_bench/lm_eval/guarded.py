@@ -1,16 +1,13 @@
-"""A task whose prompts are made from released documents only: its own documents are taken out.
+"""Guarded tasks: prompts are made from released documents only.
 
-In: a task as loaded, and the fields it shows. Out: the texts to release; the task, once it has the
+In: a task as loaded, and the fields it shows. Out: the texts to release; the task, filled with
 releases.
-Not here: how the fields are found (`fields`), and how texts are released and kept (`releases`).
+Not here: how the fields are found (`fields`), and how texts are released and stored (`releases`).
 
 Every document, whether evaluated or a possible few-shot example, is replaced by an empty one. The
-empty ones show which
-examples will be drawn; the documents that are needed are then filled with releases. A document that
-was not released
-stays empty, and a template that uses it fails. Only after the model has answered are answers
-compared with originals,
-if the task is scored that way.
+empty documents determine which examples will be drawn; the required documents are then filled with
+releases. A document that was not released stays empty, and a template that uses it fails. Only
+after the model has answered are answers compared with originals, if the task is scored that way.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,13 +18,13 @@ from textveil.errors import ConfigError, InputError
 from textveil_bench.lm_eval.fields import GuardedFields, has_text
 
 PLACE_FIELD, LABEL_FIELD = "textveil.place", "textveil.label"
-"""Fields of an empty document, its position, and of a released one, also its label.
+"""Hidden fields: a document's position, and a released one's label.
 
 No template can use them.
 """
 
 FEW_SHOT_SEED = 1234
-"""lm-evaluation-harness' own seed: every configuration gets the same examples."""
+"""Seed of lm-evaluation-harness: all configurations get the same examples."""
 
 DocumentPlace = tuple[str, int]
 """A split's name and a row number."""
@@ -49,19 +46,19 @@ class Document:
 
 
 class GuardedTask:
-    """A task with empty documents, until it is given releases.
+    """A task with empty documents, until it is filled with releases.
 
     Args:
         task: a `ConfigurableTask`; it is modified permanently.
         rows: its documents.
-        fields: what its prompts show.
-        few: number of examples in each prompt.
-        limit: most documents evaluated; None for all.
+        fields: the fields that its prompts show.
+        fewshot_count: number of examples in each prompt.
+        limit: largest number of evaluated documents; None for all.
 
     Attributes:
         task: the same task, guarded.
         evaluated_count: number of evaluated documents.
-        documents: those, and the examples drawn for them, by place.
+        documents: the evaluated documents and their examples, by place.
 
     Raises:
         ConfigError: there are too few examples.
@@ -107,10 +104,10 @@ class GuardedTask:
         return len(self.documents) - self.evaluated_count
 
     def fill_documents(self, get_texts: Callable[[Document], Sequence[str]]) -> None:
-        """Fills in the documents.
+        """Fills the empty documents.
 
         Args:
-            get_texts: gives what is shown instead of a document's texts.
+            get_texts: returns the texts that replace a document's own.
         """
         for row in (*self._empty_rows, *self._pool):
             document = self.documents.get(row[PLACE_FIELD])
@@ -123,11 +120,11 @@ class GuardedTask:
                 row[LABEL_FIELD] = document.label
 
     def _remove_documents(self, fewshot_count: int) -> list[DocumentPlace]:
-        """Takes the documents out of the task, and finds out which examples it will draw."""
+        """Removes the task's documents, and returns its examples' places."""
         task = self.task
         is_test_split = (
             task.fewshot_cfg.split == task.config.test_split
-        )  # then lm_eval leaves out the document itself
+        )  # then lm_eval does not draw the document itself
         task.dataset, task.task_docs = {self._split: self._empty_rows}, self._empty_rows
         task.config.process_docs = task.fewshot_cfg.process_docs = task.fewshot_cfg.samples = None
         task.config.num_fewshot = fewshot_count
@@ -136,7 +133,7 @@ class GuardedTask:
         if hasattr(task, "sampler"):
             task.sampler.replace_df(self._pool)
             is_replaced &= task.sampler.df is self._pool
-        if not is_replaced:  # in a version of the library with another structure
+        if not is_replaced:  # the structure differs in some versions of the library
             raise ConfigError(
                 f"{task.task_name} keeps its documents elsewhere, so it cannot be guarded; leave "
                 "it out"
@@ -171,7 +168,7 @@ class GuardedTask:
         except InputError as error:
             failure = str(error)
         except Exception as error:  # its message may hold the document
-            failure = f"it gave {type(error).__name__}"
+            failure = f"its code raised {type(error).__name__}"
         raise InputError(
             f"row {i} of {split} of {self.task.task_name} cannot be guarded: {failure}"
         )
@@ -185,7 +182,7 @@ class GuardedTask:
             task.config.doc_to_target = LABEL_FIELD
 
     def _score(self, row: Mapping[str, Any], answers: Any) -> Any:
-        """What lm_eval calls after the model has answered."""
+        """Scores answers, called by lm_eval after the model has answered."""
         if self._scores_originals:
             document = self.documents[row[PLACE_FIELD]]
             row = {**document.row, LABEL_FIELD: document.label}
@@ -197,7 +194,7 @@ def _build_empty_row(split: str, i: int) -> dict[str, Any]:
 
 
 def _find_examples(task: Any, fewshot_count: int) -> tuple[str, Sequence[Mapping[str, Any]]]:
-    """Where few-shot examples come from, and all of them, as chosen by lm_eval."""
+    """Finds the split and the rows of few-shot examples, as lm_eval does."""
     config, examples = task.config, task.fewshot_cfg
     rows = task.sampler.df if fewshot_count and hasattr(task, "sampler") else []
     if examples.split is not None:
@@ -209,12 +206,12 @@ def _find_examples(task: Any, fewshot_count: int) -> tuple[str, Sequence[Mapping
 
 
 def _has_same_answers(task: Any) -> bool:
-    """Whether the answers of examples are made like those of documents."""
+    """True if answers of examples are made like those of documents."""
     return bool(task.fewshot_cfg.doc_to_target == task.config.doc_to_target)
 
 
 def _find_label(target: Any, choices: Sequence[str]) -> Any:
-    """The index of the right choice, or a list of indices."""
+    """Finds the index of the right choice, or a list of indices."""
     if isinstance(target, list):
         return [_find_label(answer, choices) for answer in target]
     if isinstance(target, int):
@@ -225,7 +222,7 @@ def _find_label(target: Any, choices: Sequence[str]) -> Any:
 
 
 def _list_strings(name: str, value: Any) -> Iterator[str]:
-    """The strings in a field, in order."""
+    """Yields the strings in a field, in order."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
@@ -243,7 +240,7 @@ def _list_strings(name: str, value: Any) -> Iterator[str]:
 
 
 def _rebuild_value(value: Any, texts: Iterator[str]) -> Any:
-    """A field with other strings; what prompts cannot show is left out."""
+    """Rebuilds a field with other strings; drops values that prompts cannot show."""
     if isinstance(value, str):
         return next(texts)
     if isinstance(value, Mapping):

@@ -1,8 +1,8 @@
-"""lm-evaluation-harness itself: tasks and models by name, and its results.
+"""Interface to lm-evaluation-harness: its tasks, models and results.
 
-In: names, arguments as lm_eval takes them. Out: tasks, models, rows of metrics; errors that say
-what to do.
-Not here: the documents that tasks get (`guarded`).
+In: names, arguments as lm_eval takes them. Out: tasks, models, rows of metrics; errors that say how
+to correct them.
+Not here: the documents of tasks (`guarded`).
 """
 
 import math
@@ -25,7 +25,7 @@ LOCAL_MODELS = (
     "onnxruntime",
     "dummy",
 )
-"""Models that run in this process: prompts stay on this machine."""
+"""Models that run in this process, so prompts stay on this machine."""
 
 TRANSFORMERS_MODELS = ("hf", "hf-auto", "huggingface")
 
@@ -45,18 +45,19 @@ REPORTED_ARGUMENTS = (
 BOOTSTRAP_SAMPLES = 1000
 
 LoadedTasks = Mapping[str, Any]
-"""The result of `TaskManager.load`: "tasks" and "groups"."""
+"""Result of `TaskManager.load`: "tasks" and "groups"."""
 
 
 def load_tasks(names: Sequence[str], include: str | None = None) -> LoadedTasks:
-    """Tasks, groups and tags by name, with their data.
+    """Loads tasks, groups and tags by name, with their data.
 
     Args:
-        names: also patterns ("mmlu_*").
+        names: names or patterns ("mmlu_*").
         include: a folder with your own task files; their names take precedence over lm_eval's.
 
     Raises:
-        ConfigError: the folder does not exist. UnknownName: there is no such task.
+        ConfigError: the folder does not exist.
+        UnknownName: there is no such task.
         InputError: the data of a task cannot be loaded.
     """
     if include is not None and not Path(include).is_dir():
@@ -71,9 +72,7 @@ def load_tasks(names: Sequence[str], include: str | None = None) -> LoadedTasks:
         try:
             loaded: LoadedTasks = manager.load(task_names)
             return loaded
-        except (
-            Exception
-        ) as error:  # of many kinds, from datasets and hubs; the message may hold a row
+        except Exception as error:  # datasets and hubs raise many kinds; the message may hold a row
             failure = type(error).__name__
     raise InputError(
         f"could not load the tasks {', '.join(task_names)} ({failure}): their data must be "
@@ -83,9 +82,9 @@ def load_tasks(names: Sequence[str], include: str | None = None) -> LoadedTasks:
 
 
 def _build_manager(names: Sequence[str], include: str | None) -> Any:
-    """The index of tasks.
+    """Builds the index of tasks.
 
-    The full one takes long, and is built only if the user's own tasks are not enough.
+    The full index is slow, and is built only if the user's own tasks are not enough.
     """
     manager_type = load_library("lm_eval.tasks").TaskManager
     if include is not None:
@@ -96,7 +95,7 @@ def _build_manager(names: Sequence[str], include: str | None) -> Any:
 
 
 def _has_task(name: object, manager: Any) -> bool:
-    """Whether an index has a task, or a group with all its members."""
+    """True if an index has a task, or a group with members."""
     if name in manager.all_groups:
         return all(_has_task(member, manager) for member in manager.task_index[name].cfg["task"])
     return name in manager.all_subtasks
@@ -114,7 +113,7 @@ def _match_tasks(pattern: str, manager: Any) -> list[str]:
 def load_model(
     name: str, arguments: str, *, batch_size: str | None = None, device: str | None = None
 ) -> Any:
-    """A model.
+    """Loads a model.
 
     Args:
         name: "hf", "local-completions" or another of lm_eval's.
@@ -123,7 +122,9 @@ def load_model(
         device: a torch device; None is the first GPU if there is one, for models of transformers.
 
     Raises:
-        UnknownName: there is no such model. ModelError: it cannot be loaded.
+        UnknownName: there is no such model.
+        ConfigError: an argument is missing, or there are several processes.
+        ModelError: it cannot be loaded.
     """
     models = load_library("lm_eval.models").MODEL_MAPPING
     if name not in models:
@@ -147,7 +148,7 @@ def load_model(
             instance = model.create_from_arg_obj(options, {"batch_size": size, "device": device})
         except ConfigError:
             raise
-        except Exception as error:  # of many kinds; none has seen a text
+        except Exception as error:  # many kinds; the model has seen no text yet
             raise ModelError(
                 f"could not load the model {name} {quote_short(source)} ({type(error).__name__}); "
                 "it must be a folder or in "
@@ -169,7 +170,7 @@ def _choose_device() -> str:
 def evaluate(
     model: Any, tasks: LoadedTasks, *, limit: int | None = None, seed: int, chat: bool = False
 ) -> list[dict[str, Any]]:
-    """Evaluates the model, and returns a row for each metric of each task and group.
+    """Evaluates a model; returns a row per metric of tasks and groups.
 
     Args:
         model: from `load_model`.
@@ -250,6 +251,6 @@ def _keep_finite(value: float) -> float | None:
 
 
 def get_reported_arguments(arguments: str) -> dict[str, Any]:
-    """The arguments of a model that a report may repeat."""
+    """Returns the model arguments that a report may repeat."""
     options: dict[str, Any] = load_library("lm_eval.utils").simple_parse_args_string(arguments)
     return {name: value for name, value in options.items() if name in REPORTED_ARGUMENTS}

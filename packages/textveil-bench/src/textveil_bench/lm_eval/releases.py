@@ -1,14 +1,12 @@
-"""Releases of documents, kept in a file, so that several models are evaluated on the same ones.
+"""Stored releases of documents, so that all models get the same ones.
 
-In: a configured privatizer, documents' texts. Out: what is shown of them, with a statement for
-each.
+In: a configured privatizer, documents' texts. Out: their releases, each with a statement.
 Not here: where the documents come from (`guarded`).
 
 A document is drawn once per configuration. Its release is found by a digest of its texts, in a file
-named after the
-digest of everything that determines a draw: options, budget, seed, the table's content, the
-version. The file is
-readable by its owner only: anyone who has it can test whether a given text was among the documents.
+named after the digest of everything that determines a draw: options, budget, seed, the table's
+content, the version. The file is readable by its owner only: anyone who has it can test whether a
+given text was among the documents.
 """
 
 import json
@@ -30,10 +28,10 @@ from textveil_bench.examples import Example
 from textveil_bench.trials import join_fields, split_releases
 
 VERSION = 1
-"""Version of the file; raised when releases would be made or read differently."""
+"""Version of the file; raised when releases are made or read differently."""
 
 BATCH = 64
-"""Documents drawn and saved at once."""
+"""Number of documents drawn and saved at once."""
 
 LOCK_TIMEOUT = 60.0
 """Seconds to wait for another process that is writing."""
@@ -52,7 +50,7 @@ class CachedRelease:
     """One release.
 
     Attributes:
-        texts: what is shown for each text of the document.
+        texts: the release of each text of the document.
         guarantee: its statement, condensed.
     """
 
@@ -67,7 +65,7 @@ class ReleaseStore:
     Attributes:
         privatizer: draws missing releases.
         seeded: whether draws depend on a seed.
-        connection: the database they are kept in.
+        connection: the database of the releases.
     """
 
     privatizer: Privatizer
@@ -77,11 +75,11 @@ class ReleaseStore:
     @classmethod
     @contextmanager
     def open_store(cls, config: Config, folder: Path | None = None) -> Iterator[Self]:
-        """The releases of a configuration, as a context manager.
+        """Opens the releases of a configuration, as a context manager.
 
         Args:
             config: resolved options.
-            folder: where they are kept; created if needed. None keeps them in memory.
+            folder: folder of the file; created if needed. None for releases in memory.
 
         Raises:
             OutputError: the file cannot be created, read or written.
@@ -110,7 +108,7 @@ class ReleaseStore:
             yield cls(privatizer=privatizer, seeded=config.seed is not None, connection=connection)
 
     def list_missing(self, documents: Sequence[DocumentTexts]) -> list[DocumentTexts]:
-        """The documents not drawn yet, without repeats."""
+        """Lists the documents not drawn yet, without repeats."""
         return [texts for texts in dict.fromkeys(documents) if self._find(texts) is None]
 
     def get_releases(
@@ -118,7 +116,7 @@ class ReleaseStore:
         documents: Sequence[DocumentTexts],
         report: DrawProgress = lambda step, done, total: None,
     ) -> Mapping[DocumentTexts, CachedRelease]:
-        """The release of each document; equal documents share one.
+        """Returns each document's release, drawing missing ones; equal documents share one.
 
         Args:
             documents: the texts of each.
@@ -155,7 +153,7 @@ class ReleaseStore:
         ]
         with (
             self.connection
-        ):  # keeps what another process has saved meanwhile: a document has one release
+        ):  # a release that another process saved meanwhile stays: one per document
             self.connection.executemany("insert or ignore into releases values (?, ?, ?)", rows)
 
     def _draw_results(self, examples: Sequence[Example]) -> Iterator[Result]:
@@ -173,7 +171,7 @@ class ReleaseStore:
 
 
 def compute_config_digest(config: Config, table: str) -> str:
-    """A digest of everything that determines a draw."""
+    """Computes a digest of everything that determines a draw."""
     factors = {
         "version": VERSION,
         "textveil": __version__,
@@ -204,7 +202,7 @@ def _connect(folder: Path | None, digest: str) -> Iterator[sqlite3.Connection]:
 
 
 def _create_file(folder: Path, name: str) -> str:
-    """The path of a file readable by its owner only; it is created if needed."""
+    """Creates a file readable by its owner only; returns its path."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         os.close(os.open(folder / name, os.O_RDWR | os.O_CREAT, 0o600))
@@ -218,7 +216,7 @@ def _hash_texts(texts: DocumentTexts) -> bytes:
 
 
 def _restore_whitespace(originals: DocumentTexts, released: DocumentTexts) -> list[str]:
-    """Releases with the whitespace around the originals, which is released like all spacing."""
+    """Adds the whitespace around originals to releases; all spacing is released."""
     return [
         text[: len(text) - len(text.lstrip())] + release + text[len(text.rstrip()) :]
         if text.strip()

@@ -1,9 +1,9 @@
-"""A run: guards tasks, releases their documents, evaluates the model, and collects the results.
+"""A run: guards tasks, releases their documents, and evaluates the model.
 
 In: a configuration and the options of the run. Out: plain data: metrics per task, the statement,
-what was privatized.
-Not here: the four steps (`fields` and `guarded`, `releases`, `harness`), and how results are shown
-(`cli.lm_eval`).
+the privatized fields.
+Not here: the four steps (`fields` and `guarded`, `releases`, `harness`), and how results are
+printed (`cli.lm_eval`).
 """
 
 import math
@@ -28,12 +28,15 @@ from textveil_bench.lm_eval.guarded import FEW_SHOT_SEED, GuardedTask
 from textveil_bench.lm_eval.releases import DocumentTexts, DrawProgress, ReleaseStore
 
 ProgressFactory = Callable[[], AbstractContextManager[DrawProgress]]
-"""Makes the callback for the step "documents", used only while documents are drawn: later the library shows its own."""
+"""Factory of the progress callback for the step "documents".
+
+The callback is used only while documents are drawn: later the library shows its own progress.
+"""
 
 
 @make_options()
 class EvaluationOptions:
-    """The options of a run.
+    """Options of a run.
 
     Attributes:
         tasks: names of tasks, groups and tags of lm-evaluation-harness, or patterns of them.
@@ -71,7 +74,7 @@ class EvaluationOptions:
 def preview(
     config: Config, run_options: EvaluationOptions, cache: Path | None = None
 ) -> dict[str, Any]:
-    """What a run would privatize; draws nothing and loads no model.
+    """Returns what a run would privatize; draws nothing and loads no model.
 
     Args:
         config: resolved options.
@@ -98,16 +101,15 @@ def evaluate(
     Args:
         config: resolved options.
         run_options: the options of the run.
-        cache: the folder where releases are kept for later runs; None keeps none.
+        cache: the folder where releases are stored for later runs; None to store none.
         progress: makes the callback for the number of documents drawn, and the number to draw.
 
     Returns:
-        circumstances, configuration, model, tasks with what was privatized of them, `guarantee`
-        (the statement over all
-        documents shown), `releases`, and `results`, a row per metric.
+        circumstances, configuration, model, tasks with their privatized fields, `guarantee` (the
+        statement over all documents shown), `releases`, and `results`, a row per metric.
 
     Raises:
-        ConfigError: lm-evaluation-harness is not installed, or it is unknown what a task shows.
+        ConfigError: lm-evaluation-harness is not installed, or a task's shown fields are unknown.
         InputError: the data of a task cannot be loaded, or is not text.
         ModelError: the model cannot be loaded, or fails.
     """
@@ -175,7 +177,7 @@ def _guard(run_options: EvaluationOptions) -> tuple[harness.LoadedTasks, list[Gu
                 task_fewshot or 0
                 if run_options.num_fewshot is None or task_fewshot == 0
                 else run_options.num_fewshot
-            )  # a task's own 0 stays
+            )  # a task that sets 0 keeps it
             guarded_tasks.append(
                 GuardedTask(
                     task,
@@ -195,7 +197,7 @@ def _list_texts(guarded_tasks: Sequence[GuardedTask]) -> list[DocumentTexts]:
 def _join_baseline(
     rows: Sequence[dict[str, Any]], originals: Sequence[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Rows together with the same metric on originals."""
+    """Adds to rows the same metric on originals."""
     rows_by_key = {(row["task"], row["metric"], row["filter"]): row for row in originals}
     baseline_rows = [rows_by_key[row["task"], row["metric"], row["filter"]] for row in rows]
     return [
@@ -241,7 +243,7 @@ def _build_run_info(
 
 
 def _convert_to_plain(value: Any) -> Any:
-    """Plain data for JSON, which has no infinite numbers."""
+    """Converts a value for JSON; infinite numbers become "infinite"."""
     if isinstance(value, Mapping):
         return {name: _convert_to_plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):

@@ -1,7 +1,7 @@
-"""Measures: how much a release changes, how free a word is, and how the text reads.
+"""Measures: similarity of releases to originals, mapping set sizes, and perplexity.
 
 In: a case, that is releases and their originals. Out: figures with intervals.
-Not here: what an adversary gets from a release (`attack`), and what is promised of it
+Not here: how much an adversary recovers from a release (`attack`), and its privacy guarantee
 (`guarantee`).
 """
 

@@ -1,16 +1,12 @@
-"""How a text reads: its pseudo-perplexity under a masked language model, before and after.
+"""Pseudo-perplexity of texts under a masked language model, before and after.
 
-In: a case. Out: rows of figures, a value for each text that was looked at.
-Not here: what the model says of a position (`encoder.context`), and what attackers make of it
-(`attack.masked`).
+In: a case. Out: rows of figures, a value for each text examined.
+Not here: the language model (`textveil.models`), and the attack that uses it (`attack.masked`).
 
-Each word of a text is hidden in turn, and the model gives its probability among the words of the
-table, from all other
-words of the text. The pseudo-perplexity of a text is exp(-mean ln p) over its words. A word counts
-only where it is in
-the table and a word, not a placeholder, is released for it, so that both versions have the same
-positions; words that
-pass are among them.
+Each word of a text is masked in turn, and the model gives its probability among the words of the
+table, from all other words of the text. The pseudo-perplexity of a text is exp(-mean ln p) over its
+words. A word counts only if it is in the table and its release is a word, not a placeholder, so
+that both versions have the same positions; unprotected words are included.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,20 +29,24 @@ from textveil_bench.measure.mapping import shuffle_texts
 from textveil_bench.measure.measure_contract import annotate_measure
 
 MAX_HIDDEN_WORDS = 2_000
-"""Words that are hidden in each version at most, those of whole texts in random order, of the last text a part."""
+"""Largest number of masked words per version.
+
+Texts are taken whole, in random order; only the last one may be cut.
+"""
 
 MAX_LOGITS = 1 << 25
-"""Logits that are held at once: 128 MiB."""
+"""Largest number of logits in memory at once: 128 MiB."""
 
 
 @annotate_measure(
-    "no word of the table stands in both versions of a text, or the unit is wordpiece",
+    "no position has a table word in both versions of a text, or the unit is wordpiece",
     on_request=True,
 )
 def perplexity(case: Case, *, report: ProgressCallback = ignore_progress) -> Iterator[Outcome]:
-    """The geometric mean over texts of the pseudo-perplexity of the original and of the release, and of their ratio.
+    """Measures the pseudo-perplexity of originals and releases, and their ratio.
 
-    Nothing in the unit wordpiece, where the table has no whole words.
+    Each is a geometric mean over texts. Nothing is yielded for the unit wordpiece, whose table has
+    no whole words.
 
     Source: Salazar et al., Masked Language Model Scoring (ACL 2020), section 2, by words.
     """
@@ -95,7 +95,7 @@ def perplexity(case: Case, *, report: ProgressCallback = ignore_progress) -> Ite
 
 
 def _find_target_rows(case: Case) -> tuple[Ids, Ids]:
-    """The row of each of the N words in the original and in the release, -1 where it has none of its own."""
+    """Finds each word's table row, original and released; -1 for none."""
     view, words = case.view, case.truth.words
     indices = {word: i for i, word in enumerate(dict.fromkeys(words))}
     rows, in_table = view.origin.lookup(list(indices))
@@ -123,7 +123,7 @@ def _find_texts(case: Case, items: Ids) -> Ids:
 
 
 def _build_ragged(case: Case, words: Sequence[str]) -> Ragged:
-    """Words in the places of the items; the first of a text counts as spaced."""
+    """Places words at the items' positions; a text's first counts as spaced."""
     gaps = [
         gap
         for document in case.view.released
@@ -141,7 +141,7 @@ def _compute_log_probabilities(
     step: str,
     report: ProgressCallback,
 ) -> Values:
-    """ln p of each of these rows [m] at its word [m], hidden."""
+    """Computes ln p of each row [m] at its masked word [m]."""
     values = np.empty(len(items))
     done = 0
     for indices, logits in context.yield_batches(texts, items):

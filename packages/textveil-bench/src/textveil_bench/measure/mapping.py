@@ -1,18 +1,19 @@
-"""Mapping sets: how many outputs a word may have. N_x of Cape; N_w and S_w of Feyisetan et al.
+"""Mapping sets: how many outputs a word may have.
 
-In: a case. Out: rows of figures, a value for each distinct private row that was looked at.
-Not here: what was in fact released (`words`), and what a bound follows for these (`guarantee`).
+They are N_x of Cape; N_w and S_w of Feyisetan et al.
 
-With p_y the probability that the word x is released as y, its neighbours being as they stand:
+In: a case. Out: rows of figures, a value for each distinct private row examined.
+Not here: the words that were released (`words`), and the resulting bounds (`guarantee`).
 
-    N_x = sum_y 1 - (1 - p_y)^draws    distinct outputs that are expected in so many draws of x
-    N_w = p_x                          the probability that the word comes out as it was
-    S_w = the size of the smallest set of outputs that holds probability 1 - DELTA
+With p_y the probability that the word x is released as y, given its neighbours:
 
-Where the law is written down they are exact. Else x is released so many times, and p_y is the share
-of y among the
-outputs: N_x and N_w are then without bias, S_w is too small where it is not far below the number of
-draws.
+    N_x = sum_y 1 - (1 - p_y)^draws    expected number of distinct outputs in that many draws of x
+    N_w = p_x                          probability that the word is released unchanged
+    S_w = size of the smallest set of outputs with probability 1 - DELTA or more
+
+They are exact if the mechanism gives its probabilities. Otherwise x is released `draws` times, and
+p_y is the share of y among the outputs: N_x and N_w are then unbiased; S_w is too small unless it
+is far below the number of draws.
 """
 
 from collections.abc import Callable, Iterator
@@ -30,20 +31,23 @@ from textveil_bench.measure.measure_contract import annotate_measure
 DELTA = 0.05
 
 MAX_STRETCH_POSITIONS = 64
-"""Positions of a text that are drawn together; longer texts are cut, and words at a cut lose neighbours behind it."""
+"""Largest number of positions of a text that are drawn together.
+
+Longer texts are cut, and words at a cut lose their neighbours beyond it.
+"""
 
 MAX_SIMULATED_POSITIONS = 1 << 14
-"""Positions of one simulation, seconds of work."""
+"""Largest number of positions of one simulation, seconds of work."""
 
 MAX_PROBABILITIES = 1 << 22
-"""Probabilities that are held at once: 32 MiB."""
+"""Largest number of probabilities in memory at once: 32 MiB."""
 
 ROUNDING_SLACK = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MappingSizes:
-    """The three sizes of m words, float64 [m] each."""
+    """N_x, N_w and S_w of m words, float64 [m] each."""
 
     distinct: Values = field(repr=False)
     unchanged: Values = field(repr=False)
@@ -51,10 +55,8 @@ class MappingSizes:
 
     @classmethod
     def build_from_law(cls, law: Values, rows: Ids, draws: int) -> Self:
-        """From probabilities [m, V], and the rows [m] of the words themselves."""
-        with np.errstate(
-            divide="ignore"
-        ):  # an output of probability 1 is among the draws for certain
+        """Computes the sizes from probabilities [m, V] and the words' rows [m]."""
+        with np.errstate(divide="ignore"):  # an output of probability 1 is always drawn
             distinct = -np.expm1(draws * np.log1p(-np.minimum(law, 1.0))).sum(axis=1)
         return cls(
             distinct=distinct,
@@ -64,7 +66,10 @@ class MappingSizes:
 
     @classmethod
     def build_from_draws(cls, outputs: Ids, rows: Ids) -> Self:
-        """From outputs [m, draws], `PLACEHOLDER` among them, and the rows [m] of the words themselves."""
+        """Computes the sizes from outputs [m, draws] and the words' rows [m].
+
+        Outputs may be `PLACEHOLDER`.
+        """
         m, draws = outputs.shape
         ordered = np.sort(outputs, axis=1)
         number = np.cumsum(np.diff(ordered, axis=1, prepend=ordered[:, :1]) != 0, axis=1)
@@ -86,14 +91,14 @@ def sets(
     rng: Randomness,
     report: ProgressCallback = ignore_progress,
 ) -> Iterator[Outcome]:
-    """N_x, N_w and S_w of distinct private rows, those of texts in random order, so many at most.
+    """Measures mapping set sizes N_x, N_w and S_w of distinct private rows.
 
     Args:
         case: releases and their originals.
-        draws: of each word, in thought or in fact.
-        words: how many.
-        rng: for mechanisms that have to be simulated.
-        report: told of progress.
+        draws: number of draws of each word, real or assumed.
+        words: largest number of rows, from texts in random order.
+        rng: source of draws for mechanisms that must be simulated.
+        report: called with progress.
     """
     positions = find_distinct(case, words)
     exact = True
@@ -123,16 +128,16 @@ def sets(
     method += (
         ""
         if np.array_equal(case.view.output_rows, case.view.visible_rows)
-        else "; of the words before they are re-ranked"
+        else "; of the words before re-ranking"
     )
     total = (
         f", of {len(case.view.table):,}" if case.view.source_table is None else ""
-    )  # each list of names has its own
+    )  # each list of names has its own table
     notes = {
         "N_x": f"distinct outputs in {draws:,} draws of a word{total}; {method}",
-        "N_w": f"probability that a word comes out as it was; {method}",
-        "S_w": f"outputs that hold {1 - DELTA:.0%} of a word's probability; {method}"
-        + ("" if exact else ", too small where it is not far below these"),
+        "N_w": f"probability that a word is released unchanged; {method}",
+        "S_w": f"smallest number of outputs with {1 - DELTA:.0%} of a word's probability; {method}"
+        + ("" if exact else ", too small unless far below the number of draws"),
     }
     for metric, values in values_by_metric.items():
         yield Outcome(
@@ -147,7 +152,10 @@ def sets(
 
 
 def find_distinct(case: Case, words: int) -> Ids:
-    """Where each of so many distinct private rows stands first, texts taken in `order`: int64 [m], rising."""
+    """Finds the first positions of distinct private rows, int64 [m], ascending.
+
+    Texts are taken in the order of `shuffle_texts`; `words` is the largest number of rows.
+    """
     rank = np.argsort(shuffle_texts(len(case.view.released)))
     walk = np.argsort(rank[case.view.text], kind="stable")
     first = np.unique(case.truth.table_rows[walk], return_index=True)[1]
@@ -155,7 +163,10 @@ def find_distinct(case: Case, words: int) -> Ids:
 
 
 def shuffle_texts(texts: int) -> Ids:
-    """The numbers of texts in a random order, always the same, so that figures of two mechanisms can be compared."""
+    """Returns the numbers of texts in a fixed random order.
+
+    The order is always the same, so that figures of two mechanisms can be compared.
+    """
     keys = [
         draws.uniform(1)[:, 0]
         for _, draws in SeededRandomness(0).open([texts]).split_rows(max(1, texts))
@@ -164,7 +175,7 @@ def shuffle_texts(texts: int) -> Ids:
 
 
 def compute_sizes(case: Case, positions: Ids, draws: int) -> MappingSizes | None:
-    """The sizes of these positions, from the law; None where it is not written down."""
+    """Computes sizes from the mechanism's probabilities; None if it gives none."""
     mechanism = case.view.mechanism
     if not isinstance(mechanism, Law):
         return None
@@ -191,7 +202,10 @@ def simulate_sizes(
     rng: Randomness,
     report: Callable[[int], None] = lambda drawn: None,
 ) -> MappingSizes:
-    """The sizes of these positions, from releases of the stretches that they stand in; tells how many are drawn."""
+    """Computes sizes from simulated releases of the surrounding text stretches.
+
+    `report` gets the number of draws done.
+    """
     view = case.view
     outputs = np.empty((len(positions), draws), np.int64)
     block, block_positions = _build_block(case, positions)
@@ -211,7 +225,7 @@ def simulate_sizes(
 
 
 def _count_smallest(shares: Values) -> Values:
-    """How many of the largest shares [m, k] hold 1 - DELTA."""
+    """Counts the largest shares [m, k] that sum to 1 - DELTA."""
     cumulative = np.cumsum(-np.sort(-shares, axis=1), axis=1)
     sizes: Values = (cumulative < 1 - DELTA - ROUNDING_SLACK).sum(axis=1) + 1.0
     return sizes
@@ -221,7 +235,7 @@ def _count_smallest(shares: Values) -> Values:
 
 
 def _find_stretches(layout: Layout) -> Ids:
-    """Where each stretch begins, and where the last ends."""
+    """Finds the start of each stretch, and the end of the last."""
     bounds = layout.documents.tolist()
     starts = [
         position
@@ -232,7 +246,7 @@ def _find_stretches(layout: Layout) -> Ids:
 
 
 def _split_positions(case: Case, positions: Ids) -> Iterator[Ids]:
-    """The positions in parts, whose stretches are held at once."""
+    """Splits positions into parts that fit in memory."""
     layout = case.view.layout
     starts = _find_stretches(layout)
     stretch = np.searchsorted(starts, layout.positions[positions], side="right") - 1
@@ -245,12 +259,16 @@ def _split_positions(case: Case, positions: Ids) -> Iterator[Ids]:
 
 
 def _build_block(case: Case, positions: Ids) -> tuple[Block, Ids]:
-    """The stretches of some positions, each a text of its own, and which protected positions they have, rising."""
+    """Builds a block of the stretches around positions.
+
+    Each stretch is a text of its own. Also returns the indices of the protected positions in it,
+    ascending.
+    """
     view, layout = case.view, case.view.layout
     starts = _find_stretches(layout)
     used = np.unique(np.searchsorted(starts, layout.positions[positions], side="right") - 1)
     indices = np.concatenate([np.arange(starts[i], starts[i + 1]) for i in used.tolist()])
-    rows = np.maximum(view.pass_rows, 0)  # a hole has no row, and is in no window
+    rows = np.maximum(view.pass_rows, 0)  # a hole has no row and is in no window
     rows[layout.positions] = case.truth.table_rows
     block_layout = Layout(
         roles=layout.roles[indices],
@@ -263,7 +281,7 @@ def _build_block(case: Case, positions: Ids) -> tuple[Block, Ids]:
 
 
 def _repeat_block(block: Block, copies: int) -> Block:
-    """The texts of a block so many times over."""
+    """Repeats the texts of a block `copies` times."""
     layout, shift = block.layout, np.arange(copies)[:, None]
     repeated_layout = Layout(
         roles=np.tile(layout.roles, copies),

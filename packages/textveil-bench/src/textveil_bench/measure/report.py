@@ -1,9 +1,8 @@
-"""From a case to figures with intervals: over everything, and by group, word frequency and text length.
+"""Measurements: figures with intervals, overall and by group, frequency and length.
 
 In: a case and names of measures. Out: `Measurements`: rows of plain data.
 Not here: the measures (the modules beside this one, found by name in the registry), intervals and
-slices
-(`attack.report`).
+slices (`attack.report`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,28 +19,31 @@ from textveil_bench.attack import Rate, compute_rates, merge_name_outcomes
 from textveil_bench.measure.measure_contract import DEFAULT_REASON
 
 VERSION = 1
-"""Version of the JSON form; it changes when a field changes its meaning."""
+"""Version of the JSON form; raised when a field changes its meaning."""
 
 DEFAULT_DRAWS = 1_000
-"""As in Feyisetan et al. (WSDM 2020)."""
+"""Number of draws, as in Feyisetan et al. (WSDM 2020)."""
 
 DEFAULT_WORDS = 200
-"""Distinct words that take less than half a minute to simulate with noise on 22,000 rows."""
+"""Number of distinct words.
+
+Simulating them with noise on 22,000 rows takes less than half a minute.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measurements:
-    """What was measured.
+    """Results of measures.
 
     Attributes:
-        rows: all figures; `source` is the name of the measure that was asked for.
-        silent: measures that say nothing of such releases, and why.
-        texts: how many there were.
-        words: how many protected positions.
-        names: how many names were drawn from lists.
-        unprotected: private words that passed as they were; they are in no figure of words.
-        hidden: private words that became placeholders, apart from those of the mechanism; nor are
-            they.
+        rows: all figures; `source` is the name of the requested measure.
+        silent: measures without figures, and why.
+        texts: number of texts.
+        words: number of protected positions.
+        names: number of names drawn from lists.
+        unprotected: number of private words that passed unchanged; in no figure of words.
+        hidden: number of private words that became placeholders, except the mechanism's own; in no
+            figure of words.
     """
 
     rows: tuple[Rate, ...] = field(repr=False)
@@ -53,7 +55,7 @@ class Measurements:
     hidden: int = 0
 
     def to_json(self) -> dict[str, Any]:
-        """All of it as plain data."""
+        """Returns the measurements as plain data."""
         return {
             "version": VERSION,
             "texts": self.texts,
@@ -80,14 +82,12 @@ def measure(
     Args:
         case: releases and their originals.
         metrics: names of measures, None for all: `retention`, `cosine` of input and output word,
-            `oov` (the share
-            outside the table), `rouge-l` and `bleu` between input and output, `mapping` (N_x, N_w,
-            S_w), `perplexity`,
-            and those of other packages.
-        draws: of each word, for mapping sets; 1 or more.
-        words: distinct words whose mapping sets are looked at, at most; 1 or more.
-        rng: for mechanisms that have to be simulated; None is system randomness.
-        report: told of progress.
+            `oov` (the share outside the table), `rouge-l` and `bleu` between input and output,
+            `mapping` (N_x, N_w, S_w), `perplexity`, and those of other packages.
+        draws: draws of each word, for mapping sets; 1 or more.
+        words: largest number of distinct words whose mapping sets are computed; 1 or more.
+        rng: source of draws for mechanisms that must be simulated; None for system randomness.
+        report: called with progress.
 
     Raises:
         UnknownName: there is no such measure.
@@ -124,7 +124,10 @@ def run_measures(
     rng: Randomness | None = None,
     report: ProgressCallback = ignore_progress,
 ) -> Iterator[tuple[str, Iterator[Outcome]]]:
-    """The same, measure by measure, with the values of single words and texts; arguments and errors as `measure`."""
+    """Runs measures one by one, yielding each name with its outcomes.
+
+    Outcomes hold the values of single words and texts; arguments and errors as `measure`.
+    """
     if min(draws, words) < 1:
         raise ConfigError(f"draws and words must be 1 or more, got {draws} and {words}")
     rng = SystemRandomness() if rng is None else rng
@@ -143,7 +146,7 @@ def run_measures(
 
 
 def check_metrics(metrics: Sequence[str] | None = None) -> tuple[str, ...]:
-    """The measures of these names, each once, all for None: what `measure` looks at.
+    """Returns the names of measures, each once; all for None.
 
     Raises:
         UnknownName: there is no such measure.

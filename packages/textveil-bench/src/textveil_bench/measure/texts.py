@@ -1,10 +1,10 @@
-"""How much of a text is left: Rouge-L and BLEU between the original and the release.
+"""Rouge-L and BLEU between originals and releases.
 
 In: a case. Out: outcomes, a value for each text.
-Not here: single words (`words`), and how the text reads (`fluency`).
+Not here: single words (`words`), and perplexity (`fluency`).
 
-All words count, also those that pass, in small letters and as they were cut; texts without a word
-are left out.
+All words count, including unprotected ones, in lower case and as they were tokenized; texts without
+words are left out.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @annotate_measure("no text has a word")
 def rouge(case: Case) -> Iterator[Outcome]:
-    """Rouge-L F1 of each release with its original, from 0 to 1."""
+    """Measures Rouge-L F1 of each release with its original, 0 to 1."""
     where, originals, releases = _pair_texts(case)
     values = np.array(
         [rouge_l(release, original) for release, original in zip(releases, originals, strict=True)]
@@ -34,12 +34,11 @@ def rouge(case: Case) -> Iterator[Outcome]:
 
 @annotate_measure("no text has a word")
 def bleu(case: Case) -> Iterator[Outcome]:
-    """BLEU of the releases against their originals, from 0 to 100: the mean over texts, and of all texts as a corpus.
+    """Measures BLEU of releases with originals, from 0 to 100.
 
-    By sacrebleu with tokenize=none and exponential smoothing; of single texts with effective_order,
-    so that short ones
-    are not 0 for want of four words. The interval of the corpus is that of the jackknife over
-    texts; it has no slices.
+    Once as the mean over texts, once over all texts as a corpus. By sacrebleu with tokenize=none
+    and exponential smoothing; of single texts with effective_order, so that texts of fewer than
+    four words are not 0. The corpus interval is the jackknife's over texts; it has no slices.
 
     Source: Post, A Call for Clarity in Reporting BLEU Scores (2018).
     """
@@ -71,7 +70,10 @@ def bleu(case: Case) -> Iterator[Outcome]:
 
 
 def _compute_corpus_bleu(scores: "Sequence[BLEUScore]") -> Values:
-    """Corpus BLEU for each text, plus what the text adds to it: the mean is corpus BLEU, the spread the jackknife's."""
+    """Computes jackknife pseudo-values of corpus BLEU, one per text.
+
+    Their mean is corpus BLEU, and their spread gives its interval.
+    """
     from sacrebleu.metrics.bleu import BLEU
 
     counts = np.array(
@@ -91,7 +93,10 @@ def _compute_corpus_bleu(scores: "Sequence[BLEUScore]") -> Values:
 
 
 def _pair_texts(case: Case) -> tuple[Ids, list[list[str]], list[list[str]]]:
-    """The numbers of the texts that have words, and their original and released words in small letters."""
+    """Returns the indices of texts with words, and their words.
+
+    Original and released words are in lower case.
+    """
     bounds = case.view.documents.tolist()
     where = np.flatnonzero(case.lengths)
     spans = [slice(bounds[b], bounds[b + 1]) for b in where.tolist()]

@@ -1,7 +1,7 @@
-"""What becomes of single words: retention, cosine, and the share outside the table.
+"""Word measures: retention, cosine, and the share outside the table.
 
 In: a case. Out: outcomes, a value for each protected position.
-Not here: what could have become of them (`mapping`), and texts as a whole (`texts`).
+Not here: the probabilities of releases (`mapping`), and texts as a whole (`texts`).
 """
 
 from collections.abc import Iterator
@@ -18,9 +18,9 @@ from textveil_bench.measure.measure_contract import annotate_measure
 
 @annotate_measure("no word is protected", wordwise=True)
 def retention(case: Case) -> Iterator[Outcome]:
-    """The share of protected positions whose private row is released; a placeholder keeps nothing.
+    """Measures the share of protected positions released unchanged; placeholders count as changed.
 
-    A word outside the table is kept where the row that stands for it is released. Source: Cape,
+    A word outside the table counts as unchanged if its replacement row is released. Source: Cape,
     appendix B.3.
     """
     is_kept = case.view.visible_word_rows == case.truth.rows
@@ -30,15 +30,15 @@ def retention(case: Case) -> Iterator[Outcome]:
         metric="retention",
         where=positions,
         values=is_kept.astype(np.float64),
-        note="a word outside the table is kept if the row that stands in for it comes out",
+        note="a word outside the table is kept if its replacement row is released",
     )
 
 
 @annotate_measure(
-    "nothing was drawn: all protected words are placeholders, or none is there", wordwise=True
+    "no word was drawn: all protected words are placeholders, or there are none", wordwise=True
 )
 def cosine(case: Case) -> Iterator[Outcome]:
-    """The cosine of the rows of input and output word, from -1 to 1; placeholders are left out."""
+    """Measures cosines of input and output rows, -1 to 1, without placeholders."""
     positions = np.flatnonzero(case.view.visible_rows != PLACEHOLDER)
     released, private = case.view.visible_word_rows[positions], case.truth.rows[positions]
     similarities = compute_cosines(case.view.origin, released, private)
@@ -57,15 +57,14 @@ def cosine(case: Case) -> Iterator[Outcome]:
 
 
 @annotate_measure(
-    "no word is protected, or words.oov takes those outside the table out of the protected ones",
+    "no word is protected, or words.oov excludes words outside the table from protection",
     wordwise=True,
 )
 def unknown(case: Case) -> Iterator[Outcome]:
-    """The share of protected words that are not in the table; another row stands for each of them.
+    """Measures the share of protected words that are not in the table.
 
-    Nothing where `words.oov` takes such words out of the protected ones. In the unit wordpiece a
-    word is unknown where
-    one of its pieces is, and counts once.
+    Another row replaces each of them. Nothing is yielded if `words.oov` excludes such words from
+    protection. In the unit wordpiece, a word is unknown if one of its pieces is, and counts once.
     """
     view = case.view
     if view.words.oov != "surrogate":

@@ -1,7 +1,7 @@
-"""Pictures: of rates and how often values occur, and of what mechanisms cost and attackers get.
+"""Pictures of rates, value distributions, and mechanisms' utility against attack success.
 
 In: plain data, as reports give it. Out: figures, as files or as SVG in a page.
-Not here: what is shown (`attack`, `measure`, `bench`), and logits (`encoder`).
+Not here: the figures' data (`attack`, `measure`, `report`), and logits (`textveil.models`).
 """
 
 from textveil_bench.pictures.rates import (

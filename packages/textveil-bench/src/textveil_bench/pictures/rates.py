@@ -1,4 +1,4 @@
-"""Pictures of rates, over everything and by group, word frequency and text length; of how often values occur.
+"""Pictures of rates, overall and by property, and of value distributions.
 
 In: rows or counts of plain data, as reports give them. Out: a figure.
 Not here: the rates themselves (`attack`, `measure`), and how figures are written (`style`).
@@ -19,23 +19,23 @@ FigureRow = Mapping[str, Any]
 SLICES = {"group": "budget group", "frequency": "word frequency", "length": "text length"}
 
 MAX_SLICED_LINES = 4
-"""Lines in a panel by property; more of them hide one another."""
+"""Largest number of visible lines in a panel by property."""
 
 MAX_BARS = 60
-"""At most so many in a histogram; neighbouring cells are joined."""
+"""Largest number of bars in a histogram; neighbouring cells are joined."""
 
 
 def draw_rates(
     rows: Sequence[FigureRow], *, title: str, subtitle: str = "", scale: str = "share"
 ) -> "Figure":
-    """One figure: rates with their intervals on the left, and by each property that the rows tell on the right.
+    """Draws rates with intervals: overall (left) and by property (right).
 
     Args:
-        rows: those of one attack, with the fields of its JSON; only headlines are drawn, at most
-            eight.
-        title: what was attacked, and how.
+        rows: rows of one attack, with the fields of its JSON; only headlines are drawn, at most
+            eight. The properties are group, word frequency and text length.
+        title: title, naming the attacked data and the attack.
         subtitle: a second, smaller line.
-        scale: what the axis of the values is called.
+        scale: label of the value axis.
 
     Raises:
         ConfigError: no row is a headline.
@@ -79,15 +79,15 @@ def draw_densities(
     title: str,
     scale: str,
 ) -> "Figure":
-    """One figure: how values are spread, each kind by itself, with one value marked.
+    """Draws a histogram per kind of value, with one value marked.
 
     Args:
-        counts: for each kind, how many of its values are in each cell; at least one value a kind.
-        lowest: where the first cell begins.
-        width: of a cell.
-        mark: what is marked, and where.
-        title: what the values are of.
-        scale: what the axis of the values is called.
+        counts: for each kind, the number of values in each cell; at least one value per kind.
+        lowest: start of the first cell.
+        width: width of a cell.
+        mark: label and position of the marked value.
+        title: title, naming the values.
+        scale: label of the value axis.
     """
     from matplotlib.figure import Figure
 
@@ -120,15 +120,14 @@ def draw_curves(
     scale: str,
     columns: int | None = None,
 ) -> "Figure":
-    """One figure: a panel for each risk, in it what is got at that risk, a curve for each mechanism.
+    """Draws a panel for each risk, with a curve for each mechanism.
 
     Args:
-        panels: what each horizontal axis is called, and the points of each curve in it, from left
-            to right; at most
-            eight curves, and the same names have the same colour in all panels.
-        title: what was compared.
-        scale: what the vertical axis is called.
-        columns: panels side by side; None: all of them.
+        panels: label of each horizontal axis, and the points of each curve in it, from left to
+            right; at most eight curves. A name has the same colour in all panels.
+        title: title of the figure.
+        scale: label of the vertical axis.
+        columns: panels side by side; None for all.
     """
     from matplotlib.figure import Figure
 
@@ -167,11 +166,11 @@ def draw_curves(
 
 
 def draw_thresholds(rows: Sequence[FigureRow], *, title: str) -> "Figure":
-    """One figure: how near releases stay to their originals against the threshold of importance, and the four groups.
+    """Draws similarity and group shares against the threshold of importance.
 
     Args:
-        rows: those of a sweep of tau, with the fields of its JSON, by rising threshold.
-        title: what was privatized, and how.
+        rows: rows of a sweep of tau, with the fields of its JSON, by rising threshold.
+        title: title, naming the texts and the mechanism.
     """
     from matplotlib.figure import Figure
 
@@ -289,14 +288,14 @@ def _draw_slices(axis: "Axes", rows: Sequence[FigureRow], lines: Sequence[str], 
 
 
 def _compute_error_bars(row: FigureRow) -> list[list[float]]:
-    """How far the interval reaches below and above the value; an end that is not known reaches nowhere."""
+    """Computes the interval's lengths below and above the value; 0 if unknown."""
     low = row["value"] if row["low"] is None else row["low"]
     high = row["value"] if row["high"] is None else row["high"]
     return [[max(0.0, row["value"] - low)], [max(0.0, high - row["value"])]]
 
 
 def _set_limits(limit: Any, rows: Sequence[FigureRow]) -> None:
-    """Shares are shown from 0 to 1, where they are far from it from 0 to their own height."""
+    """Sets axis limits: 0 to 1, or lower if shares are small."""
     ends = [
         row[name] for row in rows for name in ("value", "high", "baseline") if row[name] is not None
     ]

@@ -1,6 +1,6 @@
-"""How pictures look: colours and signs, axes, and the forms in which they are written.
+"""Style of pictures: colours, markers, axes, and output formats.
 
-In: figures. Out: files; SVG that stands in a page and takes on its colours and its type.
+In: figures. Out: files; SVG for a page, with the page's colours and fonts.
 Not here: what is drawn (the modules beside this one).
 """
 
@@ -20,15 +20,18 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 INK, RULE = "#1a1a1a", "#dddddd"
-"""Of type and of grids. In a page they become its own colours, which are others in the dark."""
+"""Colours of text and grid lines.
+
+A page replaces them by its own, also in dark mode.
+"""
 
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", INK, "#8C8C00")
 MARKERS = "osD^vP*X"
-"""The colours of Okabe and Ito 2008, which people who see no red or green tell apart, and a sign for each besides."""
+"""Okabe-Ito colours (2008), distinct for colour-blind readers, each with a marker."""
 
 SUFFIXES = (".svg", ".png", ".pdf")
 
-_TYPE: Any = {  # matplotlib types its options by a list of all names
+_TYPE: Any = {  # matplotlib types options by a literal of all names
     "text.color": INK,
     "axes.labelcolor": INK,
     "axes.edgecolor": INK,
@@ -41,12 +44,12 @@ _TYPE: Any = {  # matplotlib types its options by a list of all names
 
 @dataclass(frozen=True, kw_only=True)
 class Look:
-    """How a curve is told from others.
+    """Colour and marker of a curve.
 
     Attributes:
         colour: one of `COLOURS`.
         marker: one of `MARKERS`.
-        hollow: whether its signs are outlines.
+        hollow: whether markers are outlines.
     """
 
     colour: str
@@ -56,7 +59,7 @@ class Look:
 
 @contextmanager
 def use_style() -> Iterator[None]:
-    """Figures made inside have type and axes in `INK`."""
+    """Applies the text and axis style to figures created inside this context."""
     from matplotlib import rc_context
 
     with rc_context(_TYPE):
@@ -64,17 +67,17 @@ def use_style() -> Iterator[None]:
 
 
 def tidy(axis: "Axes", lines: Literal["both", "x", "y"] = "both") -> None:
-    """A light grid behind what is drawn, and no frame at the top and the right."""
+    """Adds a light grid to axes; removes top and right borders."""
     axis.grid(axis=lines, color=RULE)
     axis.set_axisbelow(True)
     axis.spines[["top", "right"]].set_visible(False)
 
 
 def check_name(path: Path) -> None:
-    """Refuse, before the work, a name that ends in no format of pictures.
+    """Checks before any work that a file name has a picture format.
 
     Raises:
-        ConfigError: it is such a one.
+        ConfigError: it does not.
     """
     if path.suffix not in SUFFIXES:
         raise ConfigError(
@@ -83,26 +86,28 @@ def check_name(path: Path) -> None:
 
 
 def save(figure: "Figure", path: Path) -> None:
-    """Write a figure in the format that the name ends in; the same figure is the same file.
+    """Writes a figure in the format of its file name.
+
+    Equal figures give equal files.
 
     Raises:
-        ConfigError: the name ends in another.
+        ConfigError: the name ends in no picture format.
     """
     from matplotlib import rc_context
 
     check_name(path)
     metadata = {"Date": None} if path.suffix == ".svg" else {}
-    with rc_context({"svg.hashsalt": "textveil"}):  # else names inside of SVG are drawn at random
+    with rc_context({"svg.hashsalt": "textveil"}):  # else ids in the SVG are random
         figure.savefig(path, dpi=150, bbox_inches="tight", metadata=metadata)
 
 
 def render_inline(figure: "Figure", name: str, label: str) -> str:
-    """A figure as SVG that stands in a page of HTML: it has the page's type, and its colours of type and of lines.
+    """Renders a figure as SVG for HTML, in the page's style.
 
     Args:
         figure: made within `use_style`.
-        name: letters and digits that no other figure of the page has: what ids begin with.
-        label: what a reader who does not see it is told.
+        name: prefix of ids, of letters and digits, unique in the page.
+        label: description for screen readers.
     """
     from matplotlib import rc_context
 
@@ -119,7 +124,7 @@ def render_inline(figure: "Figure", name: str, label: str) -> str:
         r' id="([^"]+)"', lambda match: f' id="{name}-{match[1]}"' if match[1] in used else "", svg
     )
     svg = re.sub(r'(url\(#|href="#)', rf"\g<1>{name}-", svg).replace("xlink:href", "href")
-    svg = re.sub(r"font-family: [^;\"]*;? ?", "", svg)  # that of the page
+    svg = re.sub(r"font-family: [^;\"]*;? ?", "", svg)  # the page sets the font
     svg = re.sub(r' d="[^"]+"', lambda match: re.sub(r"(\.\d\d)\d+", r"\1", match[0]), svg)
     svg = svg.replace(INK, "currentColor").replace(RULE, "var(--rule)")
     box = re.search(r'viewBox="[^"]+"', svg)
@@ -128,7 +133,7 @@ def render_inline(figure: "Figure", name: str, label: str) -> str:
 
 
 def draw_swatch(look: Look) -> str:
-    """The line and sign of a curve as SVG, for legends in HTML."""
+    """Draws a curve's line and marker as SVG, for legends in HTML."""
     from matplotlib.markers import MarkerStyle
     from matplotlib.transforms import Affine2D
 
@@ -151,7 +156,7 @@ def draw_swatch(look: Look) -> str:
 
 
 def draw_dash(pattern: str) -> str:
-    """A horizontal line in a pattern of lengths as SVG, for legends in HTML."""
+    """Draws a horizontal dashed line as SVG, for legends in HTML."""
     return (
         '<svg class="swatch" viewBox="0 0 28 14" aria-hidden="true">'
         f'<path d="M0 7H28" stroke="currentColor" stroke-width="1.4" stroke-dasharray="{pattern}"/></svg>'

@@ -1,7 +1,7 @@
-"""Pictures of the bench: curves with intervals about every point, and maps of two options.
+"""Pictures of the bench: curves with intervals, and maps of two options.
 
 In: panels as plain data. Out: a figure for each.
-Not here: which panels there are (`bench.report`), and how they are written (`style`).
+Not here: the choice of panels (`report`), and how they are written (`style`).
 """
 
 import math
@@ -19,25 +19,25 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MAX_CURVES = 8
-"""Curves in a panel; more of them hide one another."""
+"""Largest number of curves in a panel, so that all stay visible."""
 
 FIGURE_SIZE = (4.4, 3.4)
-"""Inches: type of nine points is read on a telephone, too."""
+"""Size in inches; text of nine points stays readable on a phone."""
 
 HEADING_WIDTH = 70
-"""Letters of a heading on a line."""
+"""Largest number of characters in a line of a heading."""
 
 MARGINS = {"left": 0.15, "right": 0.96, "bottom": 0.14, "top": 0.98}
 
 DASHES = ("6 3", "1.5 2", "6 2 1.5 2", "3 3")
-"""Of horizontal marks: lengths of lines and gaps."""
+"""Dash patterns of horizontal marks: lengths of lines and gaps."""
 
 LOG_SCALE_RATIO = 20
-"""Ends of an axis this many times as large as its beginnings stand on a scale of orders of magnitude."""
+"""Ratio of largest to smallest value from which an axis is logarithmic."""
 
 
 class Point(NamedTuple):
-    """A point with what is known of it in both directions."""
+    """A point with an interval in both directions."""
 
     x: Interval
     y: Interval
@@ -48,10 +48,10 @@ class Curve:
     """Points of one name, from left to right.
 
     Attributes:
-        name: as the legend has it.
-        look: its colour and its sign.
+        name: name in the legend.
+        look: its colour and marker.
         points: at least one.
-        is_joined: whether a line leads from each to the next.
+        is_joined: whether a line joins neighbouring points.
     """
 
     name: str
@@ -62,13 +62,13 @@ class Curve:
 
 @dataclass(frozen=True, kw_only=True)
 class Mark:
-    """A height that is no curve: a baseline.
+    """A horizontal line in a panel, for a baseline.
 
     Attributes:
-        name: as the legend has it.
+        name: name in the legend.
         y: the height.
         dash: one of `DASHES`.
-        x: where on the line it was measured; None where that is not known.
+        x: position of the measured point on the line; None if unknown.
     """
 
     name: str
@@ -82,13 +82,13 @@ class Panel:
     """Axes with curves.
 
     Attributes:
-        title: what it is of.
-        x: the name of the horizontal axis, with its unit.
-        y: that of the vertical one.
+        title: title of the panel.
+        x: label of the horizontal axis, with its unit.
+        y: label of the vertical axis.
         curves: from one to `MAX_CURVES`.
         marks: horizontal lines.
-        corner: whether the upper left corner is where one wants to be.
-        ticks: names of the places 0, 1, 2 ... of the horizontal axis; empty where it has numbers.
+        corner: whether the upper left corner is best.
+        ticks: labels of the positions 0, 1, 2 ... of the horizontal axis; empty for numbers.
         zero: whether the horizontal axis begins at 0.
     """
 
@@ -113,14 +113,14 @@ class Map:
     """A value for each pair of two options.
 
     Attributes:
-        title: what it is of.
+        title: title of the map.
         x: the option of the columns.
-        y: that of the rows.
-        columns: its values.
-        rows: values of the other.
-        cells: a value for each row and column; None where there is none.
-        low: what has the darkest colour.
-        high: what has the lightest.
+        y: the option of the rows.
+        columns: values of the columns' option.
+        rows: values of the rows' option.
+        cells: a value for each row and column; None for no value.
+        low: value with the darkest colour.
+        high: value with the lightest colour.
     """
 
     title: str
@@ -134,19 +134,19 @@ class Map:
 
 
 def draw_figure(content: Panel | Map, *, heading: str = "") -> "Figure":
-    """A figure of a panel or a map.
+    """Draws a panel or a map as a figure.
 
     Args:
-        content: what is drawn.
-        heading: of one that stands by itself; without it, it is for a page that has its title and
-            its legend.
+        content: the panel or map.
+        heading: title of a figure that stands alone, with its legend; empty for a page that adds
+            both itself.
     """
     from matplotlib.figure import Figure
 
     with use_style():
         has_fixed_margins = (
             isinstance(content, Panel) and not heading
-        )  # panels side by side have their axes at the same places
+        )  # so that the axes of panels side by side are aligned
         figure = Figure(figsize=FIGURE_SIZE, layout=None if has_fixed_margins else "constrained")
         axis = figure.subplots(gridspec_kw=MARGINS if has_fixed_margins else None)
         if isinstance(content, Map):
@@ -201,7 +201,7 @@ def _draw_panel(axis: "Axes", panel: Panel) -> None:
 
 
 def _use_log_scale(axis: "Axes") -> None:
-    """A scale of orders of magnitude, with plain numbers."""
+    """Sets a logarithmic horizontal axis with plain numbers."""
     from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 
     axis.set_xscale("log")
@@ -232,7 +232,7 @@ def _draw_corner(axis: "Axes") -> None:
 
 
 def _compute_error_bars(intervals: Sequence[Interval]) -> Any:
-    """How far intervals reach below and above their values; None where they do not reach at all."""
+    """Computes the intervals' lengths below and above; None if all are 0."""
     ends = [
         [
             max(0.0, interval.value - interval.low) if math.isfinite(interval.low) else 0.0
@@ -270,7 +270,7 @@ def _draw_map(axis: "Axes", content: Map) -> None:
             float(np.clip((value - content.low) / span, 0, 1))
         )
         dark = 0.299 * red + 0.587 * green + 0.114 * blue < 0.45
-        # not INK: in a page in the dark that would be white, on light cells too
+        # not INK: in dark mode it would be white, even on light cells
         axis.text(
             column + 0.5, row + 0.5, f"{value:.2f}".replace("0.", ".", 1) if 0 <= value < 1 else f"{value:.2f}",
             ha="center", va="center", fontsize=9, color="#ffffff" if dark else "#111111",

@@ -1,4 +1,4 @@
-"""A page that shows the utility of mechanisms and the success of attackers: one file, from rows alone.
+"""Report page in HTML: mechanisms' utility and attackers' success, from rows.
 
 In: series of rows, texts before and after. Out: HTML; figures as files on request.
 Not here: the numbers (`compare`), and how figures are drawn (`textveil_bench.pictures`).
@@ -34,13 +34,13 @@ NOTHING = Html("")
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """A part of the page.
+    """A section of the page.
 
     Attributes:
         title: its heading, unique on the page.
         text: a sentence below it.
         groups: figures.
-        content: makes what is below them; None for nothing.
+        content: makes the HTML below them; None for nothing.
     """
 
     title: str
@@ -60,16 +60,16 @@ def build_report(
     figures: Path | None = None,
     progress: Callable[[str, int, int], object] = lambda *_: None,
 ) -> str:
-    """The page.
+    """Builds the report page.
 
     Args:
-        series: at least one, as made by `compare.series`.
+        series: at least one, as made by `compare.build_series`.
         gallery_texts: texts before and after, of data sets that may be shown.
         title: its heading; None for one with the name of the sweep.
-        extra_sections: sections placed after the first group of figures, or after those over the
-            budget.
-        risk_metric: the attack at whose success mechanisms are compared; None: the strongest of the
-            usual ones.
+        extra_sections: sections placed after the first group of figures, or after the figures over
+            the budget.
+        risk_metric: the attack at whose success mechanisms are compared; None for the strongest of
+            the usual ones.
         budget_metrics: metrics drawn over the budget, before everything else.
         figures: an existing folder for all figures as PNG and SVG with their legends; None for
             none.
@@ -94,7 +94,7 @@ def build_report(
 
 
 def _build_budget_section(study: Study, metrics: Sequence[MetricKey]) -> Iterator[Section]:
-    """The figures over the budget, if a series has them."""
+    """Yields the section of figures over the budget, if there are any."""
     groups = tuple(curves.build_paper_groups(study, metrics))
     if groups:
         yield Section(title="Over the budget", text="", groups=groups)
@@ -122,7 +122,7 @@ def select_overview(
     risk_metric: MetricKey | None = None,
     budget_metrics: Sequence[MetricKey] = (),
 ) -> tuple[PanelGroup, ...]:
-    """The most informative figures of some series.
+    """Selects the most informative figures of some series.
 
     Args:
         series: of one or more data sets.
@@ -130,8 +130,8 @@ def select_overview(
         budget_metrics: metrics drawn over the budget.
 
     Returns:
-        the figures over the budget or, without any, the first of utility against an attack or of
-        the effect of options.
+        the figures over the budget or, if there are none, the first of utility against an attack or
+        of the effect of options.
     """
     study = Study(series=tuple(series), preferred_risk=risk_metric)
     budget_groups = tuple(curves.build_paper_groups(study, budget_metrics))
@@ -148,7 +148,7 @@ def compose(
     figures: Path | None = None,
     progress: Callable[[str, int, int], object] = lambda *_: None,
 ) -> str:
-    """A page of sections.
+    """Composes a page of sections.
 
     Args:
         title: its heading.
@@ -206,13 +206,13 @@ def _build_sections(study: Study, gallery_texts: Sequence[GalleryText]) -> Itera
     risk = "an attack" if study.risk is None else study.risk.title
     yield Section(
         title="Usefulness against attacks",
-        text=f"For each mechanism, the options that keep most where {risk} succeeds in {REFERENCE_RISK:.0%} of cases; "
-        "all options are further down.",
+        text=f"For each mechanism, the options with most utility where {risk} succeeds in "
+        f"{REFERENCE_RISK:.0%} of cases; all options are further down.",
         groups=tuple(curves.build_attack_groups(study)),
     )
     yield Section(
         title="At equal risk",
-        text=f"What is kept where {risk} succeeds equally often, interpolated between the two nearest budgets. "
+        text=f"Utility where {risk} succeeds equally often, interpolated between the two nearest budgets. "
         "Differences and ratios are paired, over the same texts.",
         content=lambda: tables.render_equal_risk(study),
     )
@@ -227,12 +227,12 @@ def _build_sections(study: Study, gallery_texts: Sequence[GalleryText]) -> Itera
         groups=tuple(curves.build_local_dp_groups(study)),
     )
     yield Section(
-        title="What options do",
+        title="Effect of options",
         text="One option at a time, at each budget; the others as in the family's best series.",
         groups=tuple(options.build_option_groups(study)),
     )
     yield Section(
-        title="Two options at once",
+        title="Pairs of options",
         text="A map for each budget.",
         groups=tuple(options.build_pair_groups(study)),
     )
@@ -262,7 +262,7 @@ def _build_list_sections(study: Study, gallery_texts: Sequence[GalleryText]) -> 
         ),
         (
             "Statements",
-            "What is guaranteed: the largest bound over all texts.",
+            "Guarantees: the largest bound over all texts.",
             lambda: tables.render_statements(study),
         ),
         (

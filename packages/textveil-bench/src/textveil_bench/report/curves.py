@@ -1,4 +1,4 @@
-"""Figures of trade-offs: utility against attacks, against the budget, and against local DP.
+"""Figures of trade-offs: utility against attacks, budget, and local DP.
 
 In: a study. Out: groups of panels.
 Not here: the effect of options (`options`), and how a panel is drawn (`textveil_bench.pictures`).
@@ -19,7 +19,7 @@ AXIS_LABELS = {
     "mechanism.L": "mechanism.L, words in the window",
     "mechanism.k": "mechanism.k, words",
 }
-"""Axis labels of options whose path alone does not tell the unit."""
+"""Axis labels of options whose path alone does not name the unit."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,8 +27,14 @@ class PanelGroup:
     """Panels with a common legend.
 
     Attributes:
-        title: what they show.
-        text: what else readers need to know.
+        title: title of the group.
+        text: note for readers.
+        panels: at least one.
+        paired: whether panels belong together in pairs.
+
+    Attributes:
+        title: title of the group.
+        text: note for readers.
         panels: at least one.
         paired: whether panels belong together in twos.
     """
@@ -40,7 +46,7 @@ class PanelGroup:
 
     @property
     def columns(self) -> int:
-        """Number of panels side by side if there is room for three."""
+        """Number of panels side by side, at most three."""
         return 2 if self.paired or len(self.panels) == 2 or len(self.panels) % 3 == 1 else 3
 
 
@@ -49,8 +55,8 @@ class HorizontalAxis:
     """A horizontal axis.
 
     Attributes:
-        name: of the axis, with its unit.
-        locate: a cell's position on it; None if it has none.
+        name: label of the axis, with its unit.
+        locate: returns a cell's position on it; None if it has none.
         corner: whether lower is better.
     """
 
@@ -60,19 +66,20 @@ class HorizontalAxis:
 
 
 def get_option_label(path: str) -> str:
-    """An option's axis label."""
+    """Returns an option's axis label."""
     return AXIS_LABELS.get(path, path)
 
 
 def get_axis_label(study: Study, metric: MetricKey) -> str:
-    """A metric's axis label."""
+    """Returns a metric's axis label."""
     return f"{metric.title}, mean over {study.find_unit(metric)}s"
 
 
 def build_attack_groups(study: Study) -> Iterator[PanelGroup]:
-    """Utility against each attack: the best series of each entry, then all series of entries with several.
+    """Yields figures of utility against each attack.
 
-    If there is a single entry, all its series come first: they are what is compared.
+    First the best series of each entry, then all series of entries with several. If there is a
+    single entry, all its series come first: they are what is compared.
     """
     single_entry = len(study.best) == 1
     if single_entry:
@@ -98,7 +105,10 @@ def build_attack_groups(study: Study) -> Iterator[PanelGroup]:
 
 
 def build_entry_groups(study: Study) -> Iterator[PanelGroup]:
-    """Utility against the first attack: all series of entries with several."""
+    """Yields figures of utility against the first attack, per entry.
+
+    Each shows all series of an entry that has several.
+    """
     if study.risk is None:
         return
     for entry, parts in study.entry_groups.items():
@@ -108,7 +118,7 @@ def build_entry_groups(study: Study) -> Iterator[PanelGroup]:
 
 
 def build_budget_groups(study: Study) -> Iterator[PanelGroup]:
-    """Utility against the budget, for mechanisms whose budget is the same option."""
+    """Yields figures of utility against the budget, by the budget's option."""
     paths = [series.path for series in study.series if series.path is not None]
     axes = {
         path: HorizontalAxis(name=f"budget: {get_option_label(path)}", locate=_locate_budget)
@@ -124,7 +134,10 @@ def build_budget_groups(study: Study) -> Iterator[PanelGroup]:
 
 
 def build_paper_groups(study: Study, figures: Sequence[MetricKey]) -> Iterator[PanelGroup]:
-    """Some metrics over budgets of any name, as in papers: a group for each, or one group for a single data set."""
+    """Yields figures of metrics over budgets of any name, as in papers.
+
+    A group for each metric, or one group for a single data set.
+    """
     paths = dict.fromkeys(series.path for series in study.series if series.path is not None)
     x_axis = HorizontalAxis(name=f"budget: {' or '.join(paths)}", locate=_locate_budget)
     text = (
@@ -144,7 +157,7 @@ def build_paper_groups(study: Study, figures: Sequence[MetricKey]) -> Iterator[P
 
 
 def build_local_dp_groups(study: Study) -> Iterator[PanelGroup]:
-    """Utility against the epsilon of local DP, if a statement has one."""
+    """Yields figures of utility against the epsilon of local DP."""
     x_axis = HorizontalAxis(name="local DP: epsilon per word, at most", locate=_locate_local_dp)
     for number, names in enumerate(study.overview, 1):
         yield from _build_groups(
@@ -153,7 +166,7 @@ def build_local_dp_groups(study: Study) -> Iterator[PanelGroup]:
 
 
 def build_exact_interval(value: float) -> Interval:
-    """A value without spread."""
+    """Builds an interval without width."""
     return Interval(value=value, low=value, high=value)
 
 
@@ -170,7 +183,10 @@ def _build_groups(
     min_points: int = 1,
     figures: Sequence[MetricKey] | None = None,
 ) -> Iterator[PanelGroup]:
-    """A panel for each data set and figure with a curve of at least `min_points` points."""
+    """Yields a group of panels, one per data set and figure.
+
+    Curves have at least `min_points` points.
+    """
     panels = []
     for data in study.data:
         for figure in study.list_utility_metrics(data) if figures is None else figures:
@@ -192,7 +208,7 @@ def _build_groups(
 
 
 def _join_groups(title: str, groups: Sequence[PanelGroup]) -> Iterator[PanelGroup]:
-    """Groups of the same curves; those with one panel each are placed side by side with one legend."""
+    """Joins groups of one panel each into one with a common legend."""
     if any(len(group.panels) > 1 for group in groups) or len(groups) < 2:
         yield from groups
         return
@@ -241,7 +257,7 @@ def _build_marks(
     x_axis: HorizontalAxis,
     curves: Sequence[Curve],
 ) -> Iterator[Mark]:
-    """The baselines: a line at their height, and a marker at their position if it is within the panel."""
+    """Yields the baselines: lines, with a marker at positions inside the panel."""
     end = max(point.x.value for curve in curves for point in curve.points)
     for series in study.select_baselines(data):
         cell = series.cells[0]

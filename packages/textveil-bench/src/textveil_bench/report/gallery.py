@@ -1,7 +1,7 @@
-"""The gallery: texts of public data sets before and after, with changed words marked.
+"""Gallery: texts of public data sets before and after, with changes marked.
 
-In: a study, texts kept by a run. Out: HTML.
-Not here: which texts a run keeps (`run`), and how they are read (`rows`).
+In: a study, texts stored by a run. Out: HTML.
+Not here: which texts a run stores (`run`), and how they are read (`rows`).
 """
 
 import re
@@ -23,11 +23,13 @@ GalleryText = Mapping[str, Any]
 """A text before and after: data, entry, series, budget, original, released."""
 
 _WORD = re.compile(r"<\w+>|\w+")
-"""A placeholder counts as one word."""
+"""Pattern of a word; a placeholder counts as one."""
 
 
 def build_gallery(study: Study, gallery_texts: Sequence[GalleryText]) -> Html:
-    """Each text followed by its releases; those not near the reference risk are folded.
+    """Builds the gallery: each text, followed by its releases.
+
+    Releases that are not near the reference risk are folded.
 
     Args:
         study: the series that made these releases.
@@ -92,7 +94,7 @@ def _format_title(entry: GalleryText) -> str:
 
 
 def mark_changes(original: str, released: str) -> Html:
-    """The released text, with words marked that are not in the original in this order."""
+    """Marks released words that are not in the original in this order."""
     before, after = _WORD.findall(original.casefold()), list(_WORD.finditer(released))
     unchanged = {
         position for _, position in match_words(before, [word[0].casefold() for word in after])

@@ -1,7 +1,7 @@
 """HTML building blocks: tables, figures with legends, folded parts.
 
 In: plain data. Out: HTML, in which every text is escaped.
-Not here: what they show (`tables`, `curves`, `options`, `gallery`), and the page around them
+Not here: the content (`tables`, `curves`, `options`, `gallery`), and the page around it
 (`textveil.render`).
 """
 
@@ -20,18 +20,18 @@ MAX_OPEN_LINES = 14
 
 
 class Html(str):
-    """A string that is already HTML; all others are escaped when they are inserted."""
+    """A string that is already HTML; all others are escaped on insertion."""
 
     __slots__ = ()
 
 
 def escape_html(text: str) -> str:
-    """A text as HTML."""
+    """Escapes a text, unless it is HTML already."""
     return text if isinstance(text, Html) else escape(text)
 
 
 def build_element(name: str, content: str, **attributes: str) -> Html:
-    """An element around a text."""
+    """Builds an element around a text."""
     attribute_text = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{escape(value)}"'
         for key, value in attributes.items()
@@ -40,12 +40,12 @@ def build_element(name: str, content: str, **attributes: str) -> Html:
 
 
 def join_parts(parts: Iterable[str], separator: str = "\n") -> Html:
-    """Parts joined by a separator."""
+    """Joins parts with a separator."""
     return Html(separator.join(map(escape_html, parts)))
 
 
 def build_table(columns: Sequence[str], rows: Sequence[Sequence[str]], summary: str) -> Html:
-    """A table in a scrolling box; a long one is folded.
+    """Builds a table in a scrolling box; a long one is folded.
 
     Args:
         columns: their headings.
@@ -76,19 +76,19 @@ def build_table(columns: Sequence[str], rows: Sequence[Sequence[str]], summary: 
 
 
 def fold_content(summary: str, content: str) -> Html:
-    """A part that is folded until it is opened."""
+    """Builds a part that is folded until it is opened."""
     return Html(
         f"<details><summary>{escape_html(summary)}</summary>{escape_html(content)}</details>"
     )
 
 
 def build_figure(drawing: str, caption: str) -> Html:
-    """A drawing with a caption."""
+    """Builds a figure from a drawing and a caption."""
     return Html(f"<figure>{drawing}<figcaption>{escape_html(caption)}</figcaption></figure>")
 
 
 def build_legend(panels: Iterable[object]) -> Html:
-    """The legend of panels; empty for maps."""
+    """Builds the legend of panels; empty for maps."""
     curves: dict[str, Look] = {}
     marks: dict[str, Mark] = {}
     for panel in panels:
@@ -107,7 +107,7 @@ def build_legend(panels: Iterable[object]) -> Html:
 
 
 def format_interval(interval: Interval | None) -> Html:
-    """A value with its interval; an open end is left out."""
+    """Formats a value with its interval; an open end becomes "?"."""
     if interval is None or not math.isfinite(interval.value):
         return Html("–")
     digits = 3 if abs(interval.value) < 10 else 1
@@ -123,7 +123,7 @@ def format_interval(interval: Interval | None) -> Html:
 
 
 def format_budget(row_budget: Mapping[str, Any] | None) -> str:
-    """A budget with the name of its option, as in rows: "eta 80"; empty for none."""
+    """Formats a row's budget with its option: "eta 80"; "" for none."""
     if row_budget is None:
         return ""
     value = row_budget["value"]
@@ -134,5 +134,5 @@ def format_budget(row_budget: Mapping[str, Any] | None) -> str:
 
 
 def make_slug(text: str) -> str:
-    """A text in a form for file names and anchors."""
+    """Converts a text to a form for file names and anchors."""
     return re.sub(r"[^a-z0-9]+", "-", text.casefold()).strip("-")[:80] or "figure"

@@ -1,4 +1,4 @@
-"""Figures of options: the effect of each, of two at once, and odd against even windows.
+"""Figures of options: single options, pairs, and odd against even windows.
 
 In: a study. Out: groups of panels.
 Not here: mechanisms against each other (`curves`).
@@ -25,7 +25,10 @@ ODD, EVEN = Look(colour=COLOURS[0], marker="o"), Look(colour=COLOURS[1], marker=
 
 
 def build_option_groups(study: Study) -> Iterator[PanelGroup]:
-    """For each option that varies within a family: figure and risk over it, a curve for each budget."""
+    """Yields figures of utility and risk over a family's varying options.
+
+    Each panel has a curve for each budget.
+    """
     for family, base in _find_families(study).items():
         for path in _list_varying_options(study, family):
             panels: list[Panel] = []
@@ -41,7 +44,10 @@ def build_option_groups(study: Study) -> Iterator[PanelGroup]:
 
 
 def build_pair_groups(study: Study) -> Iterator[PanelGroup]:
-    """For each family with two varying numeric options: maps of figure and risk, one for each budget."""
+    """Yields maps of utility and risk over a family's two numeric options.
+
+    Each budget has a map; families with fewer than two varying numeric options are left out.
+    """
     for family, base in _find_families(study).items():
         paths = [
             path
@@ -67,7 +73,7 @@ def build_pair_groups(study: Study) -> Iterator[PanelGroup]:
 
 
 def build_parity_groups(study: Study) -> Iterator[PanelGroup]:
-    """Windows of odd and even length where an attack succeeds equally often."""
+    """Yields figures of odd and even window lengths at equal attack success."""
     if study.risk is None:
         return
     for family, base in _find_families(study).items():
@@ -110,11 +116,14 @@ def build_parity_groups(study: Study) -> Iterator[PanelGroup]:
             )
 
 
-# ---- families, and what varies in them -----------------------------------------------------------------
+# ---- families and their varying options -----------------------------------------------------------------
 
 
 def _find_families(study: Study) -> dict[str, Series]:
-    """The families with several series, each with the series that fixes the other options."""
+    """Finds families with several series, each with its base series.
+
+    The base series fixes the options that a figure does not vary.
+    """
     families: dict[str, Series] = {}
     for data in study.data:
         for series in study.select_series(data):
@@ -126,7 +135,7 @@ def _find_families(study: Study) -> dict[str, Series]:
 
 
 def _list_varying_options(study: Study, family: str) -> list[str]:
-    """Options that differ between series of a family, in configuration order."""
+    """Lists options that differ within a family, in configuration order."""
     family_series = [
         series
         for data in study.data
@@ -181,7 +190,10 @@ def _format_fixed_options(study: Study, family: str, base: Series, paths: Sequen
 def _select_series(
     study: Study, family: str, base: Series, data: DataSetKey, *paths: str
 ) -> dict[Any, Series]:
-    """The series of a family that differ from its base only in these options, by their values."""
+    """Selects a family's series that differ from its base in given options.
+
+    Returns them by the values of these options.
+    """
 
     def get_other_settings(series: Series) -> Mapping[str, Any]:
         return {path: value for path, value in series.settings.items() if path not in paths}
@@ -214,7 +226,7 @@ def _list_metrics(study: Study) -> Iterator[tuple[DataSetKey, MetricKey]]:
 
 
 def _get_budget_label(cell: Cell) -> str:
-    """What distinguishes cells of one series, and is the same in neighbouring series."""
+    """Returns the label that matches cells of neighbouring series by budget."""
     if cell.level is not None:
         return f"risk {cell.level:g}"
     return format_budget(cell.row["budget"]) or "no budget"
@@ -223,7 +235,7 @@ def _get_budget_label(cell: Cell) -> str:
 def _group_estimates(
     line: Mapping[Any, Series], metric: MetricKey
 ) -> dict[str, dict[Any, Estimate]]:
-    """By budget, the metric for each value of the option."""
+    """Groups a metric's estimates by budget, then by the option's value."""
     by_budget: dict[str, dict[Any, Estimate]] = {}
     for value, series in line.items():
         for cell, (estimate,) in series.list_points(metric):

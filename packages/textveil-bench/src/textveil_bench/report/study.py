@@ -1,4 +1,4 @@
-"""What a report compares: data sets, attacks and figures, series and their looks.
+"""Study: data sets, metrics and series of a report, and their looks.
 
 In: series. Out: `Study`.
 Not here: the figures (`curves`, `options`) and tables (`tables`) made of it.
@@ -15,13 +15,13 @@ from textveil_bench.estimates import Estimate
 from textveil_bench.pictures import COLOURS, DASHES, MARKERS, MAX_CURVES, Look
 
 RISK_LEVELS = (0.05, 0.1, 0.2)
-"""Risks at which everything is compared."""
+"""Risks (attack success) at which everything is compared."""
 
 REFERENCE_RISK = 0.1
-"""The risk at which the best is chosen."""
+"""The risk at which the best series is chosen."""
 
 MIN_CHANCE_MARGIN = 0.15
-"""Least distance from chance that originals must reach for a task to tell mechanisms apart."""
+"""Smallest distance of originals from chance at which a task is informative."""
 
 BASELINE, PAPER = "baseline", "paper"
 
@@ -34,12 +34,12 @@ _SIMILARITY_METRICS = ("meaning", "cosine", "rouge-l")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Study:
-    """Series of one or more data sets, organized.
+    """Series of one or more data sets, organized for a report.
 
     Attributes:
         series: all of them, including baselines.
-        preferred_risk: the attack at whose success mechanisms are compared; None: the strongest of
-            the usual ones.
+        preferred_risk: the attack at whose success mechanisms are compared; None for the strongest
+            of the usual ones.
     """
 
     series: tuple[Series, ...] = field(repr=False)
@@ -51,24 +51,24 @@ class Study:
         return tuple(dict.fromkeys(series.data for series in self.series))
 
     def format_title(self, data: DataSetKey) -> str:
-        """A data set's name; with its fingerprint if another of that name has different texts."""
+        """Returns a data set's name, with its fingerprint if it is ambiguous."""
         twice = sum(other.name == data.name for other in self.data) > 1
         return f"{data.name} ({data.digest[:6]})" if twice else data.name
 
     def select_series(self, data: DataSetKey) -> list[Series]:
-        """The series of a data set, without baselines."""
+        """Selects a data set's series, without baselines."""
         return [
             series for series in self.series if series.data == data and series.whose != BASELINE
         ]
 
     def select_baselines(self, data: DataSetKey) -> list[Series]:
-        """Its baselines."""
+        """Selects a data set's baselines."""
         return [
             series for series in self.series if series.data == data and series.whose == BASELINE
         ]
 
     def find_series(self, name: str, data: DataSetKey) -> Series | None:
-        """The series of a name; None if it was not run on these data."""
+        """Finds a data set's series by name; None if there is none."""
         return next((series for series in self.select_series(data) if series.name == name), None)
 
     @cached_property
@@ -82,7 +82,7 @@ class Study:
 
     @cached_property
     def headlines(self) -> tuple[MetricKey, ...]:
-        """Metrics that are shown first."""
+        """Metrics that are headlines of any cell."""
         cells = list(self._yield_cells(self.series))
         return tuple(
             metric
@@ -92,7 +92,7 @@ class Study:
 
     @cached_property
     def risks(self) -> tuple[MetricKey, ...]:
-        """Attackers' success rates, the one by which mechanisms are compared first."""
+        """Attackers' success rates; mechanisms are compared by the first."""
         attacks = [metric for metric in self.headlines if metric.role == "attack"]
         return tuple(
             sorted(
@@ -102,11 +102,11 @@ class Study:
 
     @property
     def risk(self) -> MetricKey | None:
-        """The attack at whose success mechanisms are compared; None if none was run."""
+        """Attack at whose success mechanisms are compared; None if none was run."""
         return self.risks[0] if self.risks else None
 
     def list_utility_metrics(self, data: DataSetKey) -> tuple[MetricKey, ...]:
-        """Utility metrics for these data: the headlines of tasks, otherwise similarity in meaning."""
+        """Lists a data set's utility metrics: task headlines, otherwise similarity in meaning."""
         measured = {
             metric for cell in self._yield_cells(self.series, data) for metric in cell.scores
         }
@@ -122,7 +122,7 @@ class Study:
         return tuple(tasks or similarities[:1])
 
     def list_notes(self, metric: MetricKey) -> tuple[str, ...]:
-        """What readers of a metric need to know, with the entries it applies to if not all."""
+        """Lists a metric's notes, with their entries unless they apply to all."""
         entries_by_note: dict[str, dict[str, None]] = {}
         entries: dict[str, None] = {}
         for entry, score in self._yield_scores(metric):
@@ -135,11 +135,11 @@ class Study:
         )
 
     def find_unit(self, metric: MetricKey) -> str:
-        """What is counted in a metric."""
+        """Returns the unit that a metric counts."""
         return next(score.unit for _, score in self._yield_scores(metric))
 
     def _yield_scores(self, metric: MetricKey) -> Iterator[tuple[str, SeedScores]]:
-        """A metric in all cells, with their entries; in those of baselines if no others have it."""
+        """Yields a metric's scores with their entries; baselines only if alone."""
         for baseline in (False, True):
             candidates = [
                 series for series in self.series if (series.whose == BASELINE) == baseline
@@ -155,11 +155,11 @@ class Study:
                 return
 
     def compute_chance(self, data: DataSetKey, figure: MetricKey) -> float | None:
-        """What a figure reaches without the texts."""
+        """Computes a metric's value when guessing without the texts."""
         return find_chance(figure, self._yield_cells(self.series, data))
 
     def find_original_score(self, data: DataSetKey, figure: MetricKey) -> Estimate | None:
-        """What the originals reach; None if the baseline `identity` was not run."""
+        """Returns the originals' score; None if the baseline `identity` was not run."""
         identity = next(
             (series for series in self.select_baselines(data) if series.name == "identity"), None
         )
@@ -174,7 +174,10 @@ class Study:
 
     @cached_property
     def best(self) -> dict[str, str]:
-        """For each entry, the series that keeps most at the reference risk, over all data sets."""
+        """For each entry, the series with most utility at the reference risk.
+
+        Over all data sets.
+        """
         entries: dict[str, dict[str, None]] = {}
         for data in self.data:
             for series in self.select_series(data):
@@ -182,7 +185,7 @@ class Study:
         return {entry: max(names, key=self._score_series) for entry, names in entries.items()}
 
     def select_best_series(self, data: DataSetKey) -> dict[str, Series]:
-        """The best series of each entry run on these data, and the baselines, by name."""
+        """Selects a data set's baselines and best series per entry, by name."""
         candidates = [
             *self.select_baselines(data),
             *(self.find_series(name, data) for name in self.best.values()),
@@ -190,7 +193,7 @@ class Study:
         return {series.name: series for series in candidates if series is not None}
 
     def find_nearest_cell(self, series: Series) -> Cell:
-        """The cell of a series nearest to the reference risk."""
+        """Finds the cell of a series nearest to the reference risk."""
         risk = self.risk
         if risk is None:
             return series.cells[len(series.cells) // 2]
@@ -202,7 +205,7 @@ class Study:
 
     @cached_property
     def reference(self) -> str | None:
-        """The best series from a paper, with which others are compared; None if there is none."""
+        """The best series from a paper, for comparison; None without any."""
         papers = {
             series.name
             for data in self.data
@@ -215,7 +218,7 @@ class Study:
     def find_best_published(
         self, data: DataSetKey, figure: MetricKey, level: float
     ) -> tuple[Series, Estimate] | None:
-        """On one data set, the series from a paper that keeps most at a risk."""
+        """Finds a data set's series from papers with most utility at risk."""
         if self.risk is None:
             return None
         candidates = [
@@ -228,7 +231,10 @@ class Study:
 
     @cached_property
     def overview(self) -> list[list[str]]:
-        """The best series of each entry, in groups for one panel; each has the best one from a paper."""
+        """The best series of each entry, in groups for one panel.
+
+        Each group includes the best one from a paper.
+        """
         names = list(self.best.values())
         if len(names) <= MAX_CURVES:
             return [names]
@@ -242,7 +248,10 @@ class Study:
 
     @cached_property
     def entry_groups(self) -> dict[str, dict[str, list[str]]]:
-        """For each entry with several series, all of them in groups for one panel, by what a group shares."""
+        """All series of entries with several, in groups for one panel.
+
+        By entry, then by the setting that a group shares.
+        """
         series_by_entry: dict[str, dict[str, Series]] = {}
         for member in (series for data in self.data for series in self.select_series(data)):
             series_by_entry.setdefault(member.entry, {}).setdefault(member.name, member)
@@ -254,7 +263,7 @@ class Study:
 
     @cached_property
     def looks(self) -> dict[str, Look]:
-        """Each series has one look on all pages, different from all others in its panels."""
+        """Look of each series on all pages, unique within its panels."""
         looks: dict[str, Look] = {}
         for shift, group in enumerate(self.overview):
             _assign_looks(looks, group, shift)
@@ -264,7 +273,7 @@ class Study:
 
     @cached_property
     def dashes(self) -> dict[str, str]:
-        """Each baseline has one dash pattern on all data sets, whatever their order."""
+        """Dash pattern of each baseline on all data sets, in any order."""
         names = dict.fromkeys(
             series.name for data in self.data for series in self.select_baselines(data)
         )
@@ -283,7 +292,7 @@ class Study:
 
 
 def _rank_attack(metric: MetricKey) -> tuple[bool, ...]:
-    """Sorts the usual attacks first."""
+    """Returns a sort key that puts the usual attacks first."""
     prior = dict(metric.setting).get("prior")
     return (
         *(metric.metric != name for name in _USUAL_METRICS),
@@ -293,7 +302,7 @@ def _rank_attack(metric: MetricKey) -> tuple[bool, ...]:
 
 
 def _assign_looks(looks: dict[str, Look], group: Sequence[str], shift: int) -> None:
-    """Gives those of a group without a look colours that the group does not use yet."""
+    """Gives series without a look colours that their group does not use."""
     used_colours = {looks[name].colour for name in group if name in looks}
     free = [i for i, colour in enumerate(COLOURS) if colour not in used_colours]
     for name, i in zip([name for name in group if name not in looks], free, strict=False):
@@ -301,7 +310,10 @@ def _assign_looks(looks: dict[str, Look], group: Sequence[str], shift: int) -> N
 
 
 def _split(series: Sequence[Series]) -> dict[str, list[str]]:
-    """Series of one entry in groups for one panel, by the values of the option that keeps most of them together."""
+    """Splits an entry's series into groups for one panel.
+
+    By the values of the option that gives the fewest groups.
+    """
     names = [member.name for member in series]
     if len(names) <= MAX_CURVES:
         return {"": names}
@@ -321,7 +333,7 @@ def _split(series: Sequence[Series]) -> dict[str, list[str]]:
 
 
 def _partition_names(names: Sequence[str], size: int) -> list[list[str]]:
-    """Names in as few groups as possible, of similar size."""
+    """Partitions names into as few groups as possible, of similar size."""
     count = -(-len(names) // size)
     ends = [round(i * len(names) / count) for i in range(count + 1)]
     return [list(names[start:end]) for start, end in pairwise(ends)]

@@ -1,4 +1,4 @@
-"""The tables of a report: equal risk, all cells, slices by length, statements, what was not run, time.
+"""Tables of a report: equal risk, cells, text lengths, statements, refusals, times.
 
 In: a study. Out: HTML.
 Not here: figures (`curves`, `options`), and how a table is written (`markup`).
@@ -26,7 +26,7 @@ ORIGIN_LABELS = {"paper": "as published", "ours": "ours", "baseline": "baseline"
 
 
 def render_equal_risk(study: Study) -> Html:
-    """What each series keeps where an attack succeeds equally often, compared with the best one from a paper."""
+    """Renders each series' utility at equal attack success, against the best paper's."""
     if study.risk is None:
         return build_element("p", "No attack was run, so nothing can be compared at equal risk.")
     parts: list[str] = []
@@ -39,7 +39,7 @@ def render_equal_risk(study: Study) -> Html:
 
 
 def _format_ends(study: Study, data: DataSetKey, figure: MetricKey) -> str:
-    """What the originals and guessing reach."""
+    """Describes the scores of the originals and of guessing."""
     clean, chance = study.find_original_score(data, figure), study.compute_chance(data, figure)
     text = (
         "The originals were not judged."
@@ -59,11 +59,11 @@ def _format_ends(study: Study, data: DataSetKey, figure: MetricKey) -> str:
 def _render_comparison(study: Study, data: DataSetKey, figure: MetricKey, risk: MetricKey) -> Html:
     best = study.find_best_published(data, figure, REFERENCE_RISK)
     chance = study.compute_chance(data, figure)
-    columns = ["series", "whose", *(f"{figure.metric} at {level:g}" for level in RISK_LEVELS)]
+    columns = ["series", "origin", *(f"{figure.metric} at {level:g}" for level in RISK_LEVELS)]
     if best is not None:
         columns += [
-            f"less {best[0].name}, at {REFERENCE_RISK:g}",
-            f"above chance, times that of {best[0].name}",
+            f"minus {best[0].name}, at {REFERENCE_RISK:g}",
+            f"above chance, ratio to {best[0].name}",
         ]
     lines: dict[str, tuple[float, list[str]]] = {}
     for series in study.select_series(data):
@@ -86,7 +86,7 @@ def _render_comparison(study: Study, data: DataSetKey, figure: MetricKey, risk: 
         if series.name not in lines
     ]
     unreached_note = (
-        build_element("p", f"Nowhere at these risks: {'; '.join(elsewhere)}.", class_="soft")
+        build_element("p", f"Never at these risks: {'; '.join(elsewhere)}.", class_="soft")
         if elsewhere
         else Html("")
     )
@@ -108,7 +108,7 @@ def _render_comparison(study: Study, data: DataSetKey, figure: MetricKey, risk: 
 
 
 def _format_reach(series: Series, risk: MetricKey) -> str:
-    """A series and the range of an attack's success on it."""
+    """Formats a series and the range of an attack's success on it."""
     values = [cell.estimates[risk].value for cell in series.cells if risk in cell.estimates]
     if not values:
         return f"{series.name} (no attack)"
@@ -121,7 +121,7 @@ def _format_reach(series: Series, risk: MetricKey) -> str:
 def _compare_estimates(
     estimate: Estimate | None, best: tuple[Series, Estimate] | None, chance: float | None
 ) -> list[str]:
-    """A figure compared with the best one from a paper: the difference, and the ratio of both above chance."""
+    """Formats difference and above-chance ratio to the best series from a paper."""
     if best is None:
         return []
     if estimate is None:
@@ -135,7 +135,7 @@ def _compare_estimates(
 
 
 def render_cells(study: Study) -> Html:
-    """All cells with all headlines."""
+    """Renders all cells with all headlines."""
     parts: list[str] = []
     for data in study.data:
         metrics = list(
@@ -159,7 +159,7 @@ def render_cells(study: Study) -> Html:
 
 
 def render_measures(study: Study) -> Html:
-    """All cells with metrics that are not headlines."""
+    """Renders all cells with metrics that are not headlines."""
     metrics = [metric for metric in study.metrics if metric not in study.headlines]
     if not metrics:
         return build_element("p", "Nothing else was measured.")
@@ -182,7 +182,7 @@ def render_measures(study: Study) -> Html:
 
 
 def render_by_length(study: Study) -> Html:
-    """Headlines in each quarter of the texts, at each series' budget nearest to the reference risk."""
+    """Renders headlines by text length quarter, near the reference risk."""
     parts: list[str] = []
     for data in study.data:
         rows: list[list[str]] = []
@@ -208,7 +208,7 @@ def render_by_length(study: Study) -> Html:
 
 
 def render_statements(study: Study) -> Html:
-    """The guarantee of each cell."""
+    """Renders the guarantee of each cell."""
     rows = []
     for data in study.data:
         for series, cell in _yield_cells(study, data):
@@ -224,7 +224,7 @@ def render_statements(study: Study) -> Html:
 
 
 def render_not_run(study: Study) -> Html:
-    """Judges and attacks that do not apply to some releases, and why."""
+    """Renders the judges and attacks that were not run, with reasons."""
     entries_by_reason: dict[tuple[str, str], dict[str, None]] = {}
     for series in study.series:
         for cell in series.cells:
@@ -235,11 +235,11 @@ def render_not_run(study: Study) -> Html:
     rows = [
         [name, reason, ", ".join(entries)] for (name, reason), entries in entries_by_reason.items()
     ]
-    return build_table(["what", "not run", "on releases of"], rows, "Not run")
+    return build_table(["judge or attack", "reason", "mechanisms"], rows, "Not run")
 
 
 def render_times(study: Study) -> Html:
-    """Time per cell, by step: the mean over budgets and seeds."""
+    """Renders the mean time per cell over budgets and seeds, by step."""
     steps = tuple(
         dict.fromkeys(
             step for series in study.series for cell in series.cells for step in cell.seconds
@@ -262,7 +262,13 @@ def render_times(study: Study) -> Html:
                     f"{1000 * sum(means) / texts:,.0f}",
                 ]
             )
-    columns = ["series", "data", "texts", *(f"{step}, seconds" for step in steps), "all, ms a text"]
+    columns = [
+        "series",
+        "data",
+        "texts",
+        *(f"{step}, seconds" for step in steps),
+        "total, ms per text",
+    ]
     return build_table(columns, rows, "Time")
 
 

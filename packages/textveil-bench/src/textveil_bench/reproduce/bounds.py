@@ -1,9 +1,11 @@
-"""Clipping bounds left to be measured: turns `mechanism.bound: measured` of a target into a bound and a floor.
+"""Clipping bounds that a target measures: resolves `mechanism.bound: measured`.
 
-In: a sweep as a plain mapping, public texts. Out: the same sweep with numbers.
-Not here: how logits are measured (`models.calibration`), and what is clipped (`mechanism.utility`).
+In: a sweep as a plain mapping, public texts. Out: the same sweep with a bound and a floor as
+numbers.
+Not here: how logits are measured (`models.calibration`), and how they are clipped
+(`mechanism.utility`).
 
-A language model that is not bundled has no stored bound, and nobody can know one without the model.
+Language models that are not bundled have no stored bound: it must be measured with the model.
 """
 
 import math
@@ -23,19 +25,22 @@ BOUND_PATH, FLOOR_PATH = "mechanism.bound", "mechanism.floor"
 MEASURED = "measured"
 
 MAX_PASSAGES, MAX_POSITIONS = 40, 300
-"""Of WikiText: number of passages read, and of words at which logits are measured."""
+"""Numbers of WikiText passages read, and of words with measured logits."""
 
 
 def measure_bounds(sweep: Plain, scale: Scale, places: Folders) -> dict[str, Any]:
-    """A sweep whose bounds are numbers; measures nothing if no entry asks for it.
+    """Replaces a sweep's bounds to be measured by numbers.
+
+    Nothing is measured if no entry asks for it.
 
     Args:
         sweep: entries may have `mechanism.bound: measured` in their `set`; a floor they set stays.
         scale: a quick run measures on the packaged letter, any other on WikiText.
-        places: where that is.
+        places: folders of the data.
 
     Raises:
-        ModelError: an entry's model cannot be loaded. InputError: there is no WikiText.
+        ModelError: an entry's model cannot be loaded.
+        InputError: there is no WikiText.
     """
     common = sweep.get("common", {})
     return {
@@ -69,7 +74,10 @@ def _load_texts(scale: Scale, places: Folders) -> tuple[str, ...]:
 
 @lru_cache(maxsize=8)
 def _measure_bound(table: str, model: str | None, texts: Sequence[str]) -> tuple[float, float]:
-    """The largest logit, rounded up to two digits, and the median, as suggested by `textveil table calibrate`."""
+    """Measures a bound (largest logit, rounded up) and floor (median).
+
+    Both have two digits, as `textveil table calibrate` suggests them.
+    """
     from textveil.models import Ragged, load_context, measure_logits
     from textveil.table import load_table
 

@@ -1,4 +1,4 @@
-"""Tables of Cape's paper that are not sweeps: vocabularies, statements, the long tail, logits and distances.
+"""Cape's tables that are not sweeps: vocabularies, statements, tail, logits, distances.
 
 In: public tables, the bundled language model, texts of SST-2. Out: tables of plain values.
 Not here: sweeps (`conf/reproduce/cape-*.yaml`), and the cost of mechanisms (`costs`).
@@ -21,17 +21,17 @@ NOMINAL_EPSILONS = (1.0, 2.0, 3.0, 6.0, 10.0, 14.0, 20.0)
 """The epsilons of the paper's tables."""
 
 TAIL_LIMITS = (1e-5, 1e-4, 1e-3, 1e-2)
-"""Probabilities below which a candidate counts as part of the long tail."""
+"""Probabilities below which a candidate belongs to the long tail."""
 
 FIGURE_TAIL_LIMIT = 1e-4
-"""The one in figure 4."""
+"""The tail limit of figure 4."""
 
 TOP_CANDIDATES = 20
 POSITIONS_BY_SCALE = {"quick": 8, "usual": 100, "full": 400}
-"""Private words of SST-2 at which distributions are computed."""
+"""Number of private words of SST-2 at which distributions are computed."""
 
 SLICE_WORDS = 1000
-"""Words of a table small enough to compute the paper's bound, and the exact loss at any epsilon, in seconds."""
+"""Words of a reduced table, whose exact losses take seconds to compute."""
 
 EXAMPLE_TEXT, EXAMPLE_WORD = "This is a good book.", "book"
 """The example of appendix B.7, and its word of interest."""
@@ -40,7 +40,7 @@ HISTOGRAM_BINS = 16
 
 
 def vocabularies(options: ComputeOptions) -> Table:
-    """The number of words in each packaged table, and their largest distance."""
+    """Tabulates the packaged tables' numbers of words and largest distances."""
     rows = []
     for name in ("minilm-wordpiece", "minilm", "minilm-s"):
         raw, unit = (load_table(name, metric=metric) for metric in ("euclidean", "chord"))
@@ -59,7 +59,7 @@ def vocabularies(options: ComputeOptions) -> Table:
 
 
 def statements(options: ComputeOptions) -> Table:
-    """The paper's label, the paper's bound and the statement for the same mechanism."""
+    """Tabulates the paper's nominal epsilon, its bound, and our statement."""
     table = load_table(TABLE_NAME)
     small_table = _sample_table(
         load_table(TABLE_NAME, metric="euclidean"),
@@ -102,15 +102,15 @@ def statements(options: ComputeOptions) -> Table:
         rows=tuple(tuple(row) for row in np.array(columns).T.tolist()),
         notes=(
             (
-                "In the context of the original text one word is looked at wherever another one is "
-                "drawn."
+                "With the original text as context, each private word also influences the draws of "
+                "the others."
             ),
         ),
     )
 
 
 def tail(options: ComputeOptions) -> Table:
-    """The share of probability on unlikely candidates, for the exponential mechanism and for buckets."""
+    """Tabulates the probability of unlikely candidates, exponential mechanism and buckets."""
     utility, rule = Hybrid(context=Context(mode="original")), BucketRule()
     table = load_table(TABLE_NAME)
     scores = _compute_scores(options, table, utility)
@@ -169,7 +169,10 @@ def tail(options: ComputeOptions) -> Table:
 
 
 def logits(options: ComputeOptions) -> Table:
-    """The distribution of all candidates' logits at one word of the paper's example."""
+    """Tabulates the logits of all candidates at one word of an example.
+
+    The example is the paper's, of appendix B.7.
+    """
     table = load_table(TABLE_NAME)
     model = load_context(table)
     ragged = Ragged.build(tokenize([EXAMPLE_TEXT]))
@@ -182,7 +185,7 @@ def logits(options: ComputeOptions) -> Table:
 
 
 def distances(options: ComputeOptions) -> Table:
-    """The distribution of all candidates' distances from that word."""
+    """Tabulates the distances of all candidates from the example's word."""
     table = load_table(TABLE_NAME, metric="euclidean")
     values = table.distances(table.find([EXAMPLE_WORD]))[0]
     return _build_histogram(
@@ -236,7 +239,10 @@ def _sample_table(table: EmbeddingTable, size: int) -> EmbeddingTable:
 
 
 def _compute_scores(options: ComputeOptions, table: EmbeddingTable, utility: Hybrid) -> Values:
-    """Scores [m, V] of all candidates at the first private words of SST-2 that are in the table."""
+    """Computes scores [m, V] of all candidates at private words of SST-2.
+
+    The words are the first that are in the table.
+    """
     name = "opinions" if options.scale == "quick" else "sst2"
     data: DataSet = load(SweepData(name=name), POSITIONS_BY_SCALE["full"], options.places)
     ragged = Ragged.build(tokenize([text for example in data.examples for text in example.texts]))

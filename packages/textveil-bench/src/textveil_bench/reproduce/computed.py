@@ -1,4 +1,4 @@
-"""Tables that are not sweeps: derived from a mechanism and a public table alone, or measured in another way.
+"""Computed tables: derived from a mechanism and table, or measured without sweep.
 
 In: a name, options. Out: a `Table` of plain values.
 Not here: sweeps (`run`), and how tables are shown (`document`, `page`).
@@ -24,19 +24,22 @@ COMPUTED_TABLES: dict[str, str] = {
     "cape-costs": "textveil_bench.reproduce.costs:paper",
     "efficiency": "textveil_bench.reproduce.costs:efficiency",
 }
-"""The function for each name, as "module:function"; it takes `ComputeOptions` and returns a `Table`."""
+"""Function of each table, by name, as "module:function".
+
+It takes `ComputeOptions` and returns a `Table`.
+"""
 
 TableValue = str | int | float | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class ComputeOptions:
-    """The options of a computed table.
+    """Options of a computed table.
 
     Attributes:
         scale: usual, quick or full.
-        places: where data is.
-        endpoint: options of `Endpoint`; None for none.
+        places: folders of the data.
+        endpoint: options of `Endpoint`; None for no endpoint.
         report: called with the name of a step, the amount done and the total.
     """
 
@@ -66,11 +69,11 @@ class Table:
     """Plain values in columns.
 
     Attributes:
-        title: what it shows.
+        title: title of the table.
         columns: their headings, with units.
-        rows: a value for each column; None for none.
-        notes: what readers need to know.
-        drawing: the same as lines; None if a table is clearer.
+        rows: a value for each column; None for no value.
+        notes: notes for readers.
+        drawing: the table as lines; None if a table is clearer.
     """
 
     title: str
@@ -81,7 +84,7 @@ class Table:
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> Self:
-        """A table from a document."""
+        """Builds a table from its form in a document."""
         drawing_values = values.get("drawing")
         return cls(
             title=values["title"],
@@ -97,7 +100,7 @@ class Table:
 
 
 def compute(name: str, options: ComputeOptions) -> Table:
-    """A computed table by name.
+    """Computes a table by name.
 
     Raises:
         UnknownName: there is no such table.

@@ -1,4 +1,4 @@
-"""The cost of mechanisms, as in Cape's table 7: setup, time per text, memory.
+"""Cost of mechanisms, as in Cape's table 7: setup, time, memory.
 
 In: `conf/efficiency.yaml`. Out: a table.
 Not here: how it is measured (`efficiency`).
@@ -25,18 +25,18 @@ COLUMNS: Mapping[str, tuple[str, float]] = {
     "memory, GB": ("memory", 1e-3),
     "of which packages, GB": ("memory: packages", 1e-3),
 }
-"""Headings, the figures below them, and the factors for units."""
+"""Headings, with the metric of each and the factor for its unit."""
 
 QUICK_LOAD = Workload(texts=2, batch=4)
 
 
 def efficiency(options: ComputeOptions) -> Table:
-    """All mechanisms, without and with a language model."""
+    """Tabulates the cost of all mechanisms, without and with a language model."""
     return _build_table(options, list(_load_subjects()))
 
 
 def paper(options: ComputeOptions) -> Table:
-    """The mechanisms of Cape's table 7."""
+    """Tabulates the cost of the mechanisms of Cape's table 7."""
     return _build_table(options, _load_settings()["paper"])
 
 
@@ -74,7 +74,7 @@ def _build_table(options: ComputeOptions, names: Sequence[str]) -> Table:
             for name, values in figures.items()
         ),
         notes=(
-            "Setup is all that comes before a first text is out, importing packages included. "
+            "Setup is everything before the first release, including imports of packages. "
             "Memory is the most that "
             "was resident of a process, mapped files included.",
         ),

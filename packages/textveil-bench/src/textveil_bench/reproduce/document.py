@@ -1,7 +1,7 @@
-"""The result of a reproduction as one plain document, which is shown and saved next to the rows.
+"""Result of a reproduction as a plain document, for display and storage.
 
 In: `ReproductionResult`. Out: plain data, without per-text values.
-Not here: how it is judged (`verdict`), and how it is shown on a terminal (`cli.reproduce`).
+Not here: how it is judged (`verdict`), and how it is printed on a terminal (`cli.reproduce`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,13 +20,13 @@ VERSION = 2
 """Version of the document format; raised when a field changes its meaning."""
 
 OURS_PREFIX = "ours: "
-"""How a claim begins that no paper makes."""
+"""Prefix of claims that are ours, not a paper's."""
 
 Plain = dict[str, Any]
 
 
 def build_document(result: ReproductionResult) -> Plain:
-    """Everything found for a target."""
+    """Builds the document of a target's result."""
     target = result.target
     return {
         "version": VERSION,
@@ -47,15 +47,15 @@ def build_document(result: ReproductionResult) -> Plain:
 
 
 def find_repeated_claims(documents: Iterable[Mapping[str, Any]]) -> dict[tuple[str, int], str]:
-    """The claims whose comparison another claim has made already, so that it counts once.
+    """Finds claims that repeat another claim's comparison, so that each counts once.
 
-    The first claim counts that a paper makes; if none does, the first of ours.
+    A paper's first claim counts; if there is none, our first one.
 
     Args:
         documents: of targets, in order.
 
     Returns:
-        the target of the claim that counts, by target and position of each other one.
+        by target and position of each repeated claim, the target of the claim that counts.
     """
     claims = [
         (item["target"], i, claim) for item in documents for i, claim in enumerate(item["claims"])
@@ -72,7 +72,7 @@ def find_repeated_claims(documents: Iterable[Mapping[str, Any]]) -> dict[tuple[s
 
 
 def list_metrics(target: Target) -> list[WantedMetric]:
-    """Every metric of a target's values and claims, once."""
+    """Lists each metric of a target's values and claims, once."""
     candidates = [
         *(item.metric for item in target.published),
         *(item.metric for item in target.expect),
@@ -112,7 +112,7 @@ def _yield_figures(target: Target, cell: Cell) -> Iterator[Plain]:
 
 
 def _dump_interval(interval: Interval) -> Plain:
-    """An interval; an open end is None."""
+    """Converts an interval to plain data; an open end is None."""
     return {name: value if np.isfinite(value) else None for name, value in asdict(interval).items()}
 
 

@@ -1,7 +1,7 @@
-"""The result of a reproduction as sections of a page, and an index page for several targets.
+"""A reproduction's result as sections of a page, and an index page.
 
-In: documents. Out: sections of HTML: claims, published values, tables, what was not run, what
-differs, what is wrong.
+In: documents. Out: sections of HTML: claims, published values, tables, panels that were not run,
+differences, errors of the paper.
 Not here: the document (`document`), its form on a terminal (`cli.reproduce`), the rest of the page
 (`report`).
 """
@@ -25,25 +25,25 @@ from textveil_bench.report.markup import (
 
 Plain = Mapping[str, Any]
 
-QUICK_NOTE = "This is a quick run, on a few invented sentences: it says nothing of the mechanisms."
+QUICK_NOTE = "This is a quick run, on a few invented sentences: it cannot compare mechanisms."
 
 
 def build_sections(document: Plain) -> Iterator[Section]:
-    """The sections that have content.
+    """Yields the sections with content.
 
     Args:
         document: a document from `document`.
     """
     quick = [QUICK_NOTE] if document["scale"] == "quick" else []
     if document["claims"]:
-        text = ["First less second, with 95% intervals.", *quick]
+        text = ["First minus second, with 95% intervals.", *quick]
         yield _build_section(
             "The paper's claims in our rows", " ".join(text), _render_claims(document["claims"])
         )
     if document["published"]:
         text = ["Values of the paper's text and tables, and ours with 95% intervals.", *quick]
         yield _build_section(
-            "Beside the paper", " ".join(text), _render_published(document["published"])
+            "Published values and ours", " ".join(text), _render_published(document["published"])
         )
     if document["tables"]:
         groups = build_drawings(document["tables"])
@@ -57,9 +57,9 @@ def build_sections(document: Plain) -> Iterator[Section]:
         panels = [f"{panel}: {reason}" for panel, reason in document["not_run"].items()]
         yield _build_section("Panels that were not run", "", _render_list(panels))
     if document["differs"]:
-        yield _build_section("What differs from the paper", "", _render_list(document["differs"]))
+        yield _build_section("Differences from the paper", "", _render_list(document["differs"]))
     if document["contradicts"]:
-        title = "Where the paper is wrong, or cannot be right as it stands"
+        title = "Errors of the paper"
         yield _build_section(title, "", _render_list(document["contradicts"]))
 
 
@@ -79,7 +79,7 @@ class ShownTarget:
 
 
 def render_index(targets: Sequence[ShownTarget]) -> str:
-    """A page of several targets: figures and claims of each, with a link to its own page."""
+    """Renders an index page: figures, claims and a link for each target."""
     quick = [QUICK_NOTE] if any(item.document["scale"] == "quick" for item in targets) else []
     paragraphs = [INDEX_HEAD, *quick]
     sections = [
@@ -92,20 +92,18 @@ def render_index(targets: Sequence[ShownTarget]) -> str:
         for item in targets
     ]
     return compose(
-        "What became of the papers' figures and tables",
+        "Reproductions of the papers' figures and tables",
         sections,
         head=join_parts(build_element("p", item) for item in paragraphs),
     )
 
 
 INDEX_HEAD = (
-    "Our mechanisms beside the papers' ones, and what became of each claim. A claim holds where "
-    "the mean of the paired "
-    "differences is on its side with all texts drawn again and again; it does not hold where "
-    "that, or the difference "
-    "at one place, is on the other side; else it cannot be told. What could not be compared is "
-    "not tested. In "
-    "figures with a green corner, the nearer to it, the better: little risk, much use."
+    "The papers' mechanisms and ours, with a verdict on each claim. A claim holds if the 95% "
+    "interval of the mean paired difference, from bootstrap resamples of the texts, is on its "
+    "side. It does not hold if that interval, or significantly the difference at one place, is "
+    "on the other side; otherwise it cannot be told. Claims without a comparison are not tested. "
+    "In figures with a green corner, the nearer to it, the better: little risk, much utility."
 )
 
 
@@ -117,7 +115,7 @@ def _build_target_content(target: ShownTarget) -> Callable[[], Html]:
             [claim[name] for name in ("claim", "answer", "data", "says")]
             for claim in document["claims"]
         ]
-        parts.append(build_table(["claim", "answer", "data", "what our rows say"], rows, ""))
+        parts.append(build_table(["claim", "answer", "data", "result of our rows"], rows, ""))
     if not document["cells"]:
         parts += map(_render_table, document["tables"])
     parts.append(
@@ -144,7 +142,7 @@ def _render_claims(claims: Sequence[Plain]) -> Html:
         for claim in claims
     ]
     return build_table(
-        ["claim", "answer", "data", "metric", "what our rows say", "source"], rows, ""
+        ["claim", "answer", "data", "metric", "result of our rows", "source"], rows, ""
     )
 
 
@@ -185,7 +183,7 @@ def _render_table(content: Plain) -> Html:
 
 
 def format_value(value: Any) -> str:
-    """A table value as text; large numbers have no decimals."""
+    """Formats a table value; large numbers have no decimals."""
     if value is None:
         return ""
     if isinstance(value, float):
@@ -194,7 +192,7 @@ def format_value(value: Any) -> str:
 
 
 def build_drawings(tables: Sequence[Plain]) -> tuple[PanelGroup, ...]:
-    """The drawings of those tables that have one."""
+    """Builds panels for the tables that have a drawing."""
     return tuple(
         PanelGroup(title=item["title"], text="", panels=(_build_panel(item["drawing"]),))
         for item in tables

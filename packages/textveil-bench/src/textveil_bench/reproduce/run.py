@@ -1,4 +1,4 @@
-"""Runs a reproduction: the sweeps of a target, and the comparison of the results with the paper.
+"""Runs a target's sweeps, and compares the results with the paper.
 
 In: a target, a folder for its rows. Out: `ReproductionResult`.
 Not here: targets (`targets`), how a sweep is run (`run` of the bench), how results are shown
@@ -37,20 +37,19 @@ ProgressCallback = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ReproductionResult:
-    """The result for a target.
+    """Result for a target.
 
     Attributes:
         target: the target.
         scale: usual, quick or full.
-        rows: of all panels that were run.
-        series: the same, for comparison.
+        rows: rows of all panels that were run.
+        series: the rows as series, for comparison.
         tables: computed tables, by name.
         compared_values: the published values with ours.
         verdicts: the claims.
         contradictions: where the paper is wrong, with figures of these rows.
         not_run: panels that were not run, and why.
-        circumstances: of the process that computed the first row, or the tables if there are no
-            rows.
+        circumstances: circumstances of the first row, or of the tables if there are no rows.
     """
 
     target: Target
@@ -67,15 +66,15 @@ class ReproductionResult:
 
 @dataclass(frozen=True, kw_only=True)
 class ReproductionOptions:
-    """How to run a target.
+    """Options of a reproduction.
 
     Attributes:
         scale: usual, quick or full.
         hub: whether to use the paper's own models and tables instead of ours.
         endpoint: options of `Endpoint`; without it, panels that need a language model are not run.
-        generative: whether to run panels of the small language model; of stored results they are
-            shown anyway.
-        places: where data and fitted judges are.
+        generative: whether to run panels of the small language model; stored results are shown in
+            any case.
+        places: folders of data and fitted judges.
         executor: computes the cells, for all targets; None for this process.
         stored: results of earlier runs: nothing is run, and no data is read; None to run.
     """
@@ -89,7 +88,7 @@ class ReproductionOptions:
     stored: "StoredResults | None" = None
 
     def build_plans(self, target: Target) -> Plans:
-        """What to run for a target, or to show of it."""
+        """Builds the plans of a target, to run or to show."""
         runs_generative = self.generative or self.stored is not None
         return build_plans(
             target, self.scale, hub=self.hub, endpoint=self.endpoint, generative=runs_generative
@@ -101,7 +100,7 @@ class StoredResults:
     """Results of earlier runs.
 
     Attributes:
-        folder: with the documents of their targets.
+        folder: folder of the targets' documents.
         rows: all rows in it.
     """
 
@@ -110,7 +109,7 @@ class StoredResults:
 
     @classmethod
     def read(cls, folder: Path) -> Self:
-        """The rows of a folder.
+        """Reads the rows of a folder.
 
         Raises:
             InputError: there are none, or they cannot be read.
@@ -118,7 +117,7 @@ class StoredResults:
         return cls(folder=folder, rows=tuple(yield_rows([folder])))
 
     def read_tables(self, name: str) -> tuple[dict[str, Table], Mapping[str, Any] | None]:
-        """A target's tables, by name, and what computed them; none if it has no document.
+        """Reads a target's tables, and their circumstances; empty without a document.
 
         Raises:
             InputError: its document is damaged.
@@ -141,16 +140,17 @@ NOT_STORED_REASON = "nothing of it is stored"
 
 
 def build_file_stem(target: Target, how: ReproductionOptions) -> str:
-    """The name of the files of such a run."""
+    """Builds the file name of a run, without suffix."""
     scale = [] if how.scale == "usual" else [how.scale]
     return "-".join([target.name, *scale, *["hub"] * how.hub])
 
 
 def format_preview(target: Target, folder: Path, how: ReproductionOptions) -> Iterator[str]:
-    """What `reproduce` would do, as lines for people.
+    """Yields lines that describe what `reproduce` would do.
 
     Raises:
-        ConfigError: a sweep is wrong. InputError: data cannot be read.
+        ConfigError: a sweep is wrong.
+        InputError: data cannot be read.
     """
     plans = how.build_plans(target)
     for panel, plain in plans.sweeps.items():
@@ -172,16 +172,16 @@ def reproduce(
     *,
     report: ProgressCallback = lambda step, done, total: None,
 ) -> ReproductionResult:
-    """Runs a target, resuming where an earlier run stopped, and judges the results.
+    """Runs or resumes a target, and judges the results.
 
     Args:
         target: the target.
         folder: for the rows. Targets may share one: cells computed for another target are reused.
-        how: how to run it.
+        how: options of the reproduction.
         report: called with progress.
 
     Raises:
-        ConfigError: a sweep is wrong; another run is at work in the folder.
+        ConfigError: a sweep is wrong; another run has locked the folder.
         InputError: data cannot be read.
     """
     plans = how.build_plans(target)
@@ -207,7 +207,7 @@ def reproduce(
 
 @dataclass(frozen=True, kw_only=True)
 class _Outcome:
-    """Rows, tables by name, what is missing, and what computed the tables if that was an earlier run."""
+    """Rows, tables by name, missing parts, and circumstances of stored tables."""
 
     rows: list[BenchRow]
     tables: dict[str, Table]
@@ -230,7 +230,7 @@ def _run(
 
 
 def _read(target: Target, plans: Plans, how: ReproductionOptions) -> _Outcome:
-    """What is stored for a target: its rows, and the tables of its document."""
+    """Reads a target's stored rows, and the tables of its document."""
     assert how.stored is not None
     rows_by_panel = {
         panel: runs.select_rows(Sweep.read(plain), how.stored.rows)

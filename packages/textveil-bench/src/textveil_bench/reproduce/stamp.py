@@ -1,8 +1,8 @@
-"""STAMP's tables that are not sweeps: what its budgets guarantee, and releases after repair by a language model.
+"""STAMP's tables that are not sweeps: local DP of budgets, repaired releases.
 
 In: public tables; data sets and an endpoint. Out: tables of figures, without texts.
-Not here: the sweeps of its table 1 and its figures (`conf/reproduce/stamp-*.yaml`), and repair
-(`models.repair`).
+Not here: the sweeps of its table 1 and its figures (`conf/reproduce/stamp-*.yaml`), and repair by a
+language model (`models.repair`).
 """
 
 import math
@@ -28,7 +28,10 @@ REPAIR_SAMPLES: dict[Scale, int] = {"quick": 4, "usual": 25, "full": 100}
 
 
 def budgets(options: ComputeOptions) -> Table:
-    """The local DP that the five vectors of table 1 guarantee for two words of one group, under each mechanism."""
+    """Tabulates the local DP of table 1's vectors under each mechanism.
+
+    It holds for two words of one group; the paper has five vectors.
+    """
     table = load_table(TABLE_NAME)
     # the local DP of one unit of the paper's epsilon
     conventions = {
@@ -67,7 +70,9 @@ def _format_vector(vector: tuple[float, ...], unit: float) -> str:
 
 
 def repaired(options: ComputeOptions) -> Table:
-    """How often judges are right on releases, before and after coherence repair, at the largest mean budget.
+    """Tabulates accuracy on releases before and after a language model's coherence repair.
+
+    At the largest mean budget.
 
     Raises:
         EndpointError: the endpoint cannot be reached, or gave no text.
@@ -94,11 +99,11 @@ def repaired(options: ComputeOptions) -> Table:
             "texts",
             "released",
             "repaired",
-            "repaired less released: from",
+            "repaired minus released: from",
             "to",
         ),
         rows=tuple(rows),
-        notes=("repaired less released is a 95% interval over texts",),
+        notes=("repaired minus released is a 95% interval over texts",),
     )
 
 
@@ -133,7 +138,7 @@ def _measure_repair(
 
 
 def _replace_release(trial: ReleasedExample, text: str) -> ReleasedExample:
-    """The trial with another text as its release."""
+    """Returns the trial with another text as its release."""
     return replace(
         trial, parts=ReleasedExample.build_unchanged(replace(trial.example, texts=(text,))).parts
     )

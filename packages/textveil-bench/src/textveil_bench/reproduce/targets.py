@@ -1,4 +1,4 @@
-"""Targets: what to reproduce of a paper's figure or table, read from packaged YAML and checked.
+"""Targets: figures and tables of papers to reproduce, read from packaged YAML.
 
 In: a name, the changes of a run. Out: `Target`, and the sweeps of its panels as plain mappings.
 Not here: the contents of a sweep (`spec`), how it is run (`run`), and how claims are judged
@@ -26,13 +26,13 @@ NEED_REASONS = {
     "hub": "needs models from a hub, which --hub fetches",
     "small": "needs --generative and the extra of that name",
 }
-"""Why a panel was not run."""
+"""Reasons why a panel was not run."""
 
 LIKE_KEY = "like"
-"""Key of a file: the target whose sweep (with changes), panels and scales it uses."""
+"""Key for another target whose sweep, panels and scales a file uses."""
 
 MERGED_KEYS = ("common", "only", "set", "thin")
-"""Changes that are merged into the sweep instead of replacing its value."""
+"""Changes that are merged into the sweep; others replace its value."""
 
 NOT_QUICK_REASON = "left out of a quick run"
 
@@ -43,14 +43,14 @@ Sentences = tuple[str, ...]
 
 @make_options("metric.")
 class WantedMetric:
-    """A figure of a row.
+    """Selector of a metric in rows.
 
     Attributes:
         metric: its name, "accuracy".
-        source: the attack, measure or judge, or how its name begins; empty if only one has such a
+        source: the attack, measure or judge, or a prefix of its name; empty if only one has such a
             metric.
-        setting: what distinguishes it from others of the same source and name; keys not given here
-            may have any value.
+        setting: settings that distinguish it from others of the same source and name; keys not
+            given here may have any value.
     """
 
     metric: str
@@ -59,7 +59,7 @@ class WantedMetric:
 
     @property
     def title(self) -> str:
-        """Its name for people."""
+        """Its name for display, with its settings."""
         settings = ", ".join(str(value) for value in self.setting.values())
         return self.metric + (f" ({settings})" if settings else "")
 
@@ -75,7 +75,7 @@ def _parse_metrics(value: object) -> object:
 
 
 def _build_option(kind: type, value: object) -> object:
-    """A mapping as one of our option classes, so that wrong names in it raise the usual errors."""
+    """Builds an option class from a mapping; wrong names raise errors."""
     return kind(**value) if isinstance(value, Mapping) else value
 
 
@@ -118,8 +118,8 @@ class PublishedValue:
     """A value that a paper's text gives.
 
     Attributes:
-        where: which rows are ours; {table: NAME, row: FIRST VALUE} is a row of a computed table.
-        metric: which figure of them; for a table, the heading of a column.
+        where: selects our rows; {table: NAME, row: FIRST VALUE} is a row of a computed table.
+        metric: their metric; for a table, the heading of a column.
         value: the paper's, in the unit of our figure: shares from 0 to 1.
         source: where it is given ("table 1").
     """
@@ -132,7 +132,7 @@ class PublishedValue:
 
 @make_options("expect.at.")
 class AtRisk:
-    """Compares two series at equal values of another metric.
+    """Comparison of two series at equal values of another metric.
 
     Attributes:
         risk: that metric.
@@ -150,15 +150,13 @@ class Expectation:
     Attributes:
         claim: in our words.
         source: where it is made ("section 4.3").
-        series: which rows; each member is compared with the next. A number stands for itself.
+        series: selectors of rows, or numbers; each member is compared with the next.
         metric: the metric compared.
         direction: `is` in a file: whether a member is above the next, below it, or near it.
-        by: for near, the largest difference; otherwise by how much a member is above or below; if
-            negative, how far it
-            may be on the wrong side.
-        at: where they are compared: at equal budgets, the first budget of each and so on, or at
-            equal risk.
-        data: the data sets that are judged one by one, if they are run; empty: those whose rows
+        by: for near, the largest difference; otherwise the smallest difference; if negative, the
+            largest one to the wrong side.
+        at: points of comparison: equal budgets, the first budget of each and so on, or equal risk.
+        data: the data sets that are judged one by one, if they are run; empty for those whose rows
             have the metric.
     """
 
@@ -182,7 +180,7 @@ class Expectation:
 
 
 def _parse_expectations(value: object) -> object:
-    """Renames `is`, a keyword in Python."""
+    """Parses claims; renames `is`, a keyword in Python."""
     if not isinstance(value, list | tuple):
         return value
     return tuple(
@@ -200,8 +198,8 @@ class ShownValue:
     """A figure of our rows within a sentence.
 
     Attributes:
-        where: which rows, all of one cell.
-        metric: which figure; `epsilon` is the largest in the statement, `local DP` its value as
+        where: selects rows, all of one cell.
+        metric: their metric; `epsilon` is the largest in the statement, `local DP` its value as
             local DP.
     """
 
@@ -211,10 +209,10 @@ class ShownValue:
 
 @make_options("contradicts.")
 class Contradiction:
-    """Where and why a paper is wrong, or cannot be right as stated.
+    """A statement of a paper that is wrong, or cannot be right.
 
     Attributes:
-        says: one or more sentences; "{name}" stands for a figure of our rows.
+        says: one or more sentences with reasons; "{name}" is replaced by a figure of our rows.
         shows: those figures by name.
     """
 
@@ -233,7 +231,7 @@ class Contradiction:
 
 
 def _parse_contradictions(value: object) -> object:
-    """Plain sentences become contradictions without figures."""
+    """Parses contradictions; plain sentences have no figures."""
     if not isinstance(value, list | tuple):
         return value
     return tuple(
@@ -248,12 +246,11 @@ class TargetPanel:
 
     Attributes:
         name: its name.
-        needs: "llm" if a language model must answer; "hub" if it needs something from a hub; "llm,
-            hub" for both;
-            "small" if the small language model of an extra continues texts.
-        changes: how it differs from the target's sweep.
+        needs: "llm" for a language model at an endpoint; "hub" for something from a hub; "llm, hub"
+            for both; "small" for the small language model of an extra.
+        changes: changes to the target's sweep.
         quick: further changes in a quick run, which leaves out panels without them.
-        computed: a table instead of the sweep, see `computed.COMPUTED`.
+        computed: a table instead of the sweep, see `computed.COMPUTED_TABLES`.
     """
 
     name: str
@@ -265,7 +262,10 @@ class TargetPanel:
 
 @make_options("target.")
 class Target:
-    """A paper's figure or table; see the package docstring for the keys of a file."""
+    """A paper's figure or table.
+
+    The package docstring describes the keys of a file.
+    """
 
     name: str
     title: str
@@ -294,7 +294,7 @@ class Target:
 
 
 def list_names() -> list[str]:
-    """All targets, in order."""
+    """Lists all targets, in order."""
     stems = [
         path.name.removesuffix(".yaml") for path in CONF.iterdir() if path.name.endswith(".yaml")
     ]
@@ -307,7 +307,7 @@ def list_names() -> list[str]:
 
 
 def load_target(name: str) -> Target:
-    """A target by name.
+    """Loads a target by name.
 
     Raises:
         UnknownName: there is no such target, or its file has an unknown key.
@@ -319,7 +319,7 @@ def load_target(name: str) -> Target:
 
 
 def parse_target(name: str, values: Plain) -> Target:
-    """A target from a file's content."""
+    """Parses a target from a file's content."""
     for key in values:
         if key not in (
             keys := [LIKE_KEY, *(item.name for item in fields(Target) if item.name != "name")]
@@ -341,10 +341,10 @@ def parse_target(name: str, values: Plain) -> Target:
 
 @dataclass(frozen=True, kw_only=True)
 class Plans:
-    """What to run for a target.
+    """Sweeps and tables to compute for a target.
 
     Attributes:
-        sweeps: of each panel, by name, as a plain mapping.
+        sweeps: sweep of each panel, by name, as a plain mapping.
         tables: names of computed tables.
         not_run: panels that are not run, and why.
     """
@@ -362,14 +362,14 @@ def build_plans(
     endpoint: Plain | None = None,
     generative: bool = False,
 ) -> Plans:
-    """What to run for a target.
+    """Builds the sweeps and tables of a target.
 
     Args:
         target: the target.
         scale: `quick` or `full` for the changes of that name.
         hub: whether to use the paper's own models and tables instead of ours.
         endpoint: options of `Endpoint`; without it, panels that need a language model are not run.
-        generative: whether to run those of the small language model.
+        generative: whether to run panels of the small language model.
     """
     quick = scale == "quick"
     sweeps: dict[str, Plain] = {}
@@ -396,7 +396,7 @@ def build_plans(
 
 
 def apply_changes(sweep: Plain, changes: Plain) -> dict[str, Any]:
-    """A sweep with changes; see the package docstring.
+    """Applies changes to a sweep; see the package docstring.
 
     Raises:
         UnknownName: `only` names an entry that the sweep does not have.
@@ -435,7 +435,7 @@ def _reduce_entry(entry: Plain, count: int) -> dict[str, Any]:
 
 
 def _sample_values(values: Sequence[Any], count: int) -> list[Any]:
-    """`count` of the values, spread from the first to the last."""
+    """Samples `count` of the values, spread from the first to the last."""
     if len(values) <= count:
         return list(values)
     return [values[place] for place in np.linspace(0, len(values) - 1, count).round().astype(int)]

@@ -1,31 +1,30 @@
-"""Verdicts: our values next to a paper's, and whether its claims hold in our rows.
+"""Verdicts: our values next to a paper's, and whether its claims hold.
 
 In: a target, series of rows. Out: `ComparedValue` for each published value, `Verdict` for each
 claim on each data set.
 Not here: intervals and figures at equal risk (`compare`, `estimates`), and how verdicts are shown
-(`document`,
-`page`).
+(`document`, `page`).
 
 A claim says that one series is above the next, below it or near it. Both are read at the same
-places (budgets, or
-values of a risk) on the same texts; the difference at each place, and the mean over all places,
-have 95% intervals from
-the paired bootstrap. With D the difference minus the margin of the claim:
+places (budgets, or values of a risk) on the same texts; the difference at each place, and the mean
+over all places, have 95% intervals from the paired bootstrap. With D the difference minus the
+margin of the claim:
 
-    holds            the interval of the mean of D is above 0, and D is significantly below 0 at no place
-    does not hold    the interval of the mean of D is below 0, or D is significantly so at some
-    place
-    cannot be told   anything else that was compared
-    not tested       nothing was: a series or a metric is missing, the two have no place in common, or they are to be
-                     compared at equal numbers of two kinds of budget
+    holds            the interval of the mean of D is above 0, and D is significantly below 0 at
+                     no place
+    does not hold    the interval of the mean of D is below 0, or D is significantly below 0 at
+                     some place
+    cannot be told   any other result of a comparison
+    not tested       no comparison: a series or a metric is missing, the two have no place in
+                     common, or they are to be compared at equal numbers of two kinds of budget
 
 "near" holds if the interval is within the margin at every place, and does not hold if the
-difference is significantly
-outside at some place. Significantly: with k places, at level 0.05 / k each.
+difference is significantly outside at some place. With k places, significance is at level 0.05 / k
+each.
 
-What holds is a mean: places where D is below 0, though not significantly, are told with it. Two
-claims are of one
-comparison if they ask the same of the same cells (`Verdict.comparison`).
+A claim that holds, holds for the mean: places where D is below 0, though not significantly, are
+reported with it. Two claims make the same comparison if they ask the same of the same cells
+(`Verdict.comparison`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -57,22 +56,22 @@ from textveil_bench.reproduce.targets import (
 Answer = Literal["holds", "does not hold", "cannot be told", "not tested"]
 
 RISK_LEVEL_COUNT = 5
-"""Number of values of a risk at which series are compared if a target gives none."""
+"""Number of compared values of a risk if a target gives none."""
 
 TIME_SOURCE = "seconds"
-"""The source of times: seconds per example for a step."""
+"""Source of times: seconds per example for a step."""
 
 STATEMENT_FIELDS = {"epsilon": "per_word", "local DP": "ldp"}
-"""Metrics of a sentence that come from the statement."""
+"""Metrics that a sentence takes from the statement."""
 
 SELECTOR_FIELDS = ("entry", "series", "family", "whose")
-"""Keys of a selector besides data, budget, level and option paths."""
+"""Selector keys except data, budget, level and option paths."""
 
 BUDGET_ENDS = {"first": 0, "last": -1}
 
 
 NEGLIGIBLE_GAP = 0.005
-"""A difference at one place that is no larger refutes nothing."""
+"""Largest difference at one place that refutes nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +80,7 @@ class ComparedValue:
 
     Attributes:
         published: the paper's.
-        name: our series, with data set and budget; or what was looked for if there is none.
+        name: our series, with data set and budget; or the selector if there is none.
         ours: with its interval; None if there is none.
         reason: why there is none.
     """
@@ -93,7 +92,7 @@ class ComparedValue:
 
     @property
     def summary(self) -> str:
-        """The relation of the two, in words."""
+        """Relation of the two values, in words."""
         if self.ours is None:
             return f"not measured: {self.reason}"
         gap = self.ours.value - self.published.value
@@ -106,13 +105,13 @@ class ComparedValue:
 
 @dataclass(frozen=True, kw_only=True)
 class ComparedPlace:
-    """Where two series were compared.
+    """A place where two series were compared.
 
     Attributes:
         name: a budget, or a value of the risk.
         first: the first series' value.
         second: the second's.
-        gap: one minus other, with its interval.
+        gap: first minus second, with its interval.
     """
 
     name: str
@@ -123,17 +122,17 @@ class ComparedPlace:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """A claim on one data set.
+    """Verdict on a claim for one data set.
 
     Attributes:
         expectation: the claim.
         data: the data set.
         answer: the verdict.
         gaps: for each pair of neighbours, the mean difference with its interval.
-        places: of all pairs.
-        contrary_places: those significantly on the other side.
+        places: places of all pairs.
+        contrary_places: places significantly on the other side.
         reason: why nothing was compared.
-        comparison: a digest of what is asked of which cells: A below B is B above A.
+        comparison: a digest of the question and its cells: A below B is B above A.
     """
 
     expectation: Expectation
@@ -147,7 +146,7 @@ class Verdict:
 
     @property
     def summary(self) -> str:
-        """The difference, and where it is on the other side; or why there is none."""
+        """Difference, with places on the other side; or why there is none."""
         if not self.gaps:
             return self.reason
         text = (
@@ -176,7 +175,7 @@ class Verdict:
 
     @property
     def _shortfalls(self) -> list[ComparedPlace]:
-        """The places where the difference itself, surely or not, does not reach the claim's margin."""
+        """Places where the difference, significant or not, misses the claim's margin."""
         is_near = self.expectation.direction == "near"
         return (
             []
@@ -189,7 +188,7 @@ class Verdict:
         )
 
     def _measure_distance(self, place: ComparedPlace) -> float:
-        """How far a place is from the claim, in units of the metric."""
+        """Returns a place's distance from the claim, in units of the metric."""
         value = place.gap.value
         return {"above": -value, "below": value, "near": abs(value)}[self.expectation.direction]
 
@@ -201,7 +200,7 @@ def _format_gap(gap: Interval) -> str:
 def compare_published(
     target: Target, series: Sequence[Series], tables: Mapping[str, Table] | None = None
 ) -> list[ComparedValue]:
-    """All published values of a target with ours."""
+    """Compares all published values of a target with ours."""
     return [
         _compare_table_value(value, tables or {})
         if "table" in value.where
@@ -211,14 +210,17 @@ def compare_published(
 
 
 def find_risk(target: Target, series: Sequence[Series]) -> compare.MetricKey | None:
-    """The attack at whose success a target's first claim compares; None if none does, or no row has it."""
+    """Finds the attack of a target's first comparison at risk.
+
+    None if no claim compares at risk, or no row has the attack.
+    """
     risks = [item.at.risk for item in target.expect if isinstance(item.at, AtRisk)]
     keys = (key for item in series for cell in item.cells for key in cell.scores)
     return next((key for key in keys if risks and _is_metric(risks[0], key)), None)
 
 
 def find_budget_metrics(target: Target, series: Sequence[Series]) -> tuple[compare.MetricKey, ...]:
-    """The metrics that a target draws over the budget, as in rows; without those that no row has."""
+    """Finds the metrics in rows that a target draws over the budget."""
     keys = list(
         dict.fromkeys(key for member in series for cell in member.cells for key in cell.scores)
     )
@@ -226,7 +228,7 @@ def find_budget_metrics(target: Target, series: Sequence[Series]) -> tuple[compa
 
 
 def format_contradictions(target: Target, series: Sequence[Series]) -> Iterator[str]:
-    """The sentences of a target's contradictions with their figures, or "not run" for missing ones."""
+    """Yields a target's contradictions with figures, "(not run)" for missing ones."""
     for contradiction in target.contradicts:
         yield contradiction.says.format(
             **{
@@ -239,13 +241,13 @@ def format_contradictions(target: Target, series: Sequence[Series]) -> Iterator[
 def check_claims(
     target: Target, series: Sequence[Series], *, anywhere: bool = False
 ) -> list[Verdict]:
-    """Every claim of a target on every data set it applies to.
+    """Checks every claim of a target on its data sets.
 
     Args:
         target: with claims.
-        series: of all data sets.
-        anywhere: whether to judge claims on all data sets with the figures they need, whatever data
-            sets they name.
+        series: series of all data sets.
+        anywhere: whether to judge claims on all data sets with the necessary figures, not only on
+            those that they name.
     """
     return [
         check_claim(expectation, [member for member in series if member.data.name == data], data)
@@ -257,7 +259,7 @@ def check_claims(
 def _select_data_sets(
     expectation: Expectation, series: Sequence[Series], anywhere: bool
 ) -> Sequence[str]:
-    """The data sets of a claim: those it names that were run, or all it names if none was."""
+    """Selects a claim's data sets that were run; all if none was."""
     if anywhere or not expectation.data:
         return _find_measured_data(expectation, series)
     names = {member.data.name for member in series}
@@ -265,7 +267,10 @@ def _select_data_sets(
 
 
 def _find_measured_data(expectation: Expectation, series: Sequence[Series]) -> list[str]:
-    """The data sets whose rows have the claim's figures; all if none has, so that each gets a verdict."""
+    """Finds the data sets whose rows have the claim's figures.
+
+    If none has, returns all, so that each gets a verdict.
+    """
     names = [
         data
         for data in dict.fromkeys(member.data.name for member in series)
@@ -275,7 +280,7 @@ def _find_measured_data(expectation: Expectation, series: Sequence[Series]) -> l
 
 
 def _list_metrics(expectation: Expectation) -> list[WantedMetric]:
-    """The metrics that a claim uses."""
+    """Lists the metrics that a claim uses."""
     return [
         expectation.metric,
         *([expectation.at.risk] if isinstance(expectation.at, AtRisk) else []),
@@ -287,19 +292,19 @@ def _has_metric(metric: WantedMetric, data: str, series: Sequence[Series]) -> bo
     return any(_is_metric(metric, key) for cell in cells for key in cell.scores)
 
 
-# ---- which rows ----------------------------------------------------------------------------------------
+# ---- selection of rows ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
 class SelectedCells:
-    """The cells of one series that a selector chose."""
+    """Cells of one series that a selector matches."""
 
     series: Series
     cells: tuple[Cell, ...]
 
 
 def select_cells(where: Mapping[str, Any], series: Sequence[Series]) -> list[SelectedCells]:
-    """The cells that a selector names, by series; see the package docstring for its keys."""
+    """Selects cells, by series; see the package docstring for selector keys."""
     curves = []
     for member in series:
         if all(
@@ -336,7 +341,7 @@ def _select_budget(cells: Sequence[Cell], wanted: Any) -> tuple[Cell, ...]:
 
 
 def find_estimate(metric: WantedMetric, cell: Cell) -> Estimate | None:
-    """A cell's value of a metric; None if it has none.
+    """Finds a cell's value of a metric; None if it has none.
 
     Raises:
         ConfigError: it has several.
@@ -390,7 +395,7 @@ def _compare_row_value(published: PublishedValue, series: Sequence[Series]) -> C
 
 
 def _compare_table_value(published: PublishedValue, tables: Mapping[str, Table]) -> ComparedValue:
-    """A published value with ours from a computed table."""
+    """Compares a published value with ours from a computed table."""
     where, column = published.where, published.metric.metric
     name = f"{where['table']}, {where.get('row')}"
     table = tables.get(where["table"])
@@ -410,7 +415,7 @@ def _compare_table_value(published: PublishedValue, tables: Mapping[str, Table])
 
 
 def _format_shown_value(shown_value: ShownValue, series: Sequence[Series]) -> str:
-    """A figure for a sentence, with its interval if it has one."""
+    """Formats a figure for a sentence, with any interval it has."""
     cells = [cell for curve in select_cells(shown_value.where, series) for cell in curve.cells]
     if len(cells) != 1:
         return "(not run)"
@@ -430,11 +435,11 @@ def _format_shown_value(shown_value: ShownValue, series: Sequence[Series]) -> st
 
 
 def check_claim(expectation: Expectation, series: Sequence[Series], data: str) -> Verdict:
-    """A claim on one data set.
+    """Checks a claim on one data set.
 
     Args:
         expectation: the claim.
-        series: those of the data set.
+        series: series of the data set.
         data: its name.
     """
     sides: list[Side] = [
@@ -446,7 +451,7 @@ def check_claim(expectation: Expectation, series: Sequence[Series], data: str) -
         pairs = list(_compare_sides(expectation, sides))
     except (
         ConfigError
-    ) as error:  # nothing to compare, or rows that do not fit: the other claims are still judged
+    ) as error:  # nothing to compare, or rows that do not match: other claims are still judged
         return Verdict(
             expectation=expectation,
             data=data,
@@ -467,7 +472,7 @@ def check_claim(expectation: Expectation, series: Sequence[Series], data: str) -
 
 @dataclass(frozen=True, kw_only=True)
 class _Pair:
-    """Two neighbouring series, compared."""
+    """Comparison of two neighbouring series."""
 
     answer: Answer
     gap: Interval
@@ -476,7 +481,7 @@ class _Pair:
 
 
 def _compare_sides(expectation: Expectation, sides: Sequence["Side"]) -> Iterator[_Pair]:
-    """Each series with the next.
+    """Compares each series with the next.
 
     Raises:
         ConfigError: nothing can be compared.
@@ -504,7 +509,10 @@ def _compare_sides(expectation: Expectation, sides: Sequence["Side"]) -> Iterato
 
 
 def _hash_comparison(expectation: Expectation, data: str, sides: Sequence["Side"]) -> str:
-    """A digest of what is asked of which releases; of a series without rows, of its selector."""
+    """Computes a digest of a claim's question and its releases.
+
+    A series without rows is represented by its selector.
+    """
     members: list[Any] = [
         sorted(
             str(_identify_releases(row))
@@ -525,12 +533,12 @@ def _hash_comparison(expectation: Expectation, data: str, sides: Sequence["Side"
 
 
 def _identify_releases(row: compare.SeedRow) -> tuple[Any, ...]:
-    """What the releases of a row follow from; baselines are told by their names."""
+    """Returns the values that determine a row's releases; baselines by name."""
     return row["data"]["digest"], row["configuration"] or row["entry"], row["seed"]
 
 
 Side = list[SelectedCells] | float
-"""What is compared: cells of series, or a number."""
+"""One side of a comparison: cells of series, or a number."""
 
 
 def _explain_missing(expectation: Expectation, first: Side, second: Side) -> str:
@@ -566,7 +574,7 @@ def _find_answer(expectation: Expectation, gaps: Sequence[Estimate]) -> Answer:
 
 
 def _is_contrary(expectation: Expectation, gap: Estimate, places: int) -> bool:
-    """Whether the difference at one place is significantly on the other side."""
+    """True if a place's difference is significantly on the other side."""
     if expectation.direction == "near":
         return any(_is_surely_below(side, -expectation.by, places) for side in (gap, _negate(gap)))
     return _is_surely_below(
@@ -575,9 +583,10 @@ def _is_contrary(expectation: Expectation, gap: Estimate, places: int) -> bool:
 
 
 def _is_surely_below(gap: Estimate, limit: float, places: int) -> bool:
-    """Whether a difference is below a limit by more than a trifle, at a level adjusted for the number of places.
+    """True if a difference is below a limit significantly and not negligibly.
 
-    Where two curves end in one point, the rest of the difference has no spread and means nothing.
+    The level is adjusted for the number of places. If two curves end in one point, the remaining
+    difference has no variance and is ignored.
     """
     draws = gap.draws[~np.isnan(gap.draws)]
     return (
@@ -588,12 +597,12 @@ def _is_surely_below(gap: Estimate, limit: float, places: int) -> bool:
 
 
 def _negate(gap: Estimate) -> Estimate:
-    """The other minus this one."""
+    """Returns the estimate with its sign reversed."""
     return Estimate(texts=gap.texts, value=-gap.value, draws=-gap.draws)
 
 
 def _compute_mean(estimates: Sequence[Estimate]) -> Estimate:
-    """The mean of several estimates over the same texts."""
+    """Computes the mean of several estimates over the same texts."""
     return Estimate(
         texts=estimates[0].texts,
         value=float(np.mean([estimate.value for estimate in estimates])),
@@ -602,14 +611,16 @@ def _compute_mean(estimates: Sequence[Estimate]) -> Estimate:
 
 
 MatchedPlace = tuple[str, Estimate, Estimate]
-"""A place by name, and the two values there."""
+"""Name of a place, and the two values there."""
 
 
 def _match_budgets(expectation: Expectation, first: Side, second: Side) -> Iterator[MatchedPlace]:
-    """The two at equal budgets, or in order; a single cell is compared with all of the other's.
+    """Matches two sides at equal budgets, or in order.
+
+    A single cell is compared with all of the other side's.
 
     Raises:
-        ConfigError: equal budgets are asked for, and the two have budgets of different kinds.
+        ConfigError: equal budgets are required, and the two have budgets of different kinds.
     """
     first_cells, second_cells = _require_single(first), _require_single(second)
     kinds = {
@@ -642,7 +653,7 @@ def _match_budgets(expectation: Expectation, first: Side, second: Side) -> Itera
 
 
 def _require_single(side: Side) -> Sequence[Cell | float]:
-    """The cells of the one series that a selector matches, or just the number."""
+    """Returns the cells of the only series that matches, or the number."""
     if isinstance(side, float):
         return [side]
     if len(side) > 1:
@@ -660,7 +671,10 @@ def _get_budget(cell: Cell | float) -> Any:
 def _convert_estimates(
     first: Estimate | float | None, second: Estimate | float | None
 ) -> tuple[Estimate, Estimate]:
-    """Both as estimates over the same texts; at least one already is."""
+    """Converts both values to estimates over the same texts.
+
+    At least one already is an estimate.
+    """
     reference = next(value for value in (first, second) if isinstance(value, Estimate))
     a, b = (
         value
@@ -676,9 +690,10 @@ def _convert_estimates(
 
 
 def _match_risks(expectation: Expectation, first: Side, second: Side) -> Iterator[MatchedPlace]:
-    """The two at equal risk; if a selector matches several series, the best of them at each level.
+    """Matches two sides at equal risk.
 
-    The bias of taking the best of several is subtracted.
+    If a selector matches several series, the best at each level is used, and the bias of choosing
+    the best is subtracted.
     """
     assert isinstance(expectation.at, AtRisk), "checked by the caller"
     if isinstance(first, float) or isinstance(second, float):
@@ -701,7 +716,7 @@ def _match_risks(expectation: Expectation, first: Side, second: Side) -> Iterato
 def _find_risk_range(
     curves: Sequence[SelectedCells], risk: WantedMetric
 ) -> tuple[float, float] | None:
-    """The smallest and the largest risk that any of the curves reach."""
+    """Finds the smallest and largest risk that any curve reaches."""
     values = [
         estimate.value
         for curve in curves

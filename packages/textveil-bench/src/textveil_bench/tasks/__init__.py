@@ -1,7 +1,9 @@
-"""Tasks: the utility of released examples. Judges that need training are trained on originals.
+"""Tasks: judges that measure the utility of released examples.
 
-In: a judge's name and options; a data set, and its releases. Out: scores, a value for each example.
-Not here: data sets (`data`), and what attackers recover (`textveil.evaluate.attack`).
+Judges that need training are trained on originals.
+
+In: a judge's name and options; a data set, and its releases. Out: scores, a value per example.
+Not here: data sets (`data`), and how much attackers recover (`textveil.evaluate.attack`).
 """
 
 from collections.abc import Callable, Mapping
@@ -31,7 +33,7 @@ TASKS: Mapping[str, str] = MappingProxyType(
         "meaning": "meaning:Meaning",
     }
 )
-"""The judges by name, and where each is implemented."""
+"""The judges by name, each with its module and class."""
 
 DEFAULT_TASKS: "Mapping[ExampleKind, str]" = MappingProxyType(
     {
@@ -53,13 +55,13 @@ def build_judge(
     endpoint: "Endpoint | None" = None,
     report: "ProgressCallback | None" = None,
 ) -> "Judge":
-    """A judge by name. Loads no model and no data yet.
+    """Builds a judge by name, without loading models or data.
 
     Args:
-        name: one of `TASKS`.
-        options: the judge's.
-        train: returns the training split, for judges that learn.
-        cache: the folder for what they learned; by default that of `kept.home`.
+        name: a name from `TASKS`.
+        options: the judge's options.
+        train: returns the training split, for judges that are trained.
+        cache: the folder for trained judges; None for the default of `judge_store.find_folder`.
         endpoint: a language model, for judges that need one; without it they refuse.
         report: called with progress.
 
@@ -84,10 +86,10 @@ def build_judge(
 
 
 def prepare(task: "Judge") -> None:
-    """Makes a judge that learns do so now and save the result for other processes; does nothing for others."""
+    """Trains a judge, if trainable, and saves it for other processes."""
     getattr(task, "prepare", lambda: None)()
 
 
 def get_default(kind: "ExampleKind") -> str:
-    """The default judge for a kind of data."""
+    """Returns the name of the default judge for a kind of data."""
     return DEFAULT_TASKS[kind]

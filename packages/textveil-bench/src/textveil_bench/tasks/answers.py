@@ -1,7 +1,7 @@
-"""Scores answers against gold ones: exact match and token F1 as in SQuAD, and similarity in meaning.
+"""Scores of answers: SQuAD's exact match and token F1, and cosine similarity.
 
-In: answers, and the gold ones of each. Out: scores.
-Not here: what answers (`reading`, `asked`).
+In: answers, and the gold answers of each. Out: scores.
+Not here: the models that answer (`reading`, `endpoint_judge`).
 """
 
 import re
@@ -20,7 +20,7 @@ _ARTICLES = re.compile(r"\b(a|an|the)\b")
 
 
 def explain_refusal(data: DataSet) -> str:
-    """The reason if the data are not questions with a text and answers; empty otherwise."""
+    """Returns why the data are not reading questions with answers, or ""."""
     if data.kind != "reading" or len(data.fields) != 2:
         return f"it answers questions about texts, and {data.name} is of the kind {data.kind}"
     return (
@@ -31,21 +31,20 @@ def explain_refusal(data: DataSet) -> str:
 
 
 def normalize(answer: str) -> list[str]:
-    """The words of an answer in SQuAD's normal form: lower case, no punctuation, no articles."""
+    """Returns an answer's words in SQuAD's form: lower-case, without punctuation and articles."""
     return _ARTICLES.sub(" ", answer.lower().translate(_MARKS)).split()
 
 
 def score_exact_match(answer: str, golds: Sequence[str]) -> float:
-    """1 if an answer equals a gold one in normal form, otherwise 0."""
+    """Returns 1 if an answer equals a normalized gold answer, otherwise 0."""
     return float(any(normalize(answer) == normalize(gold) for gold in golds))
 
 
 def score_token_f1(answer: str, golds: Sequence[str]) -> float:
-    """The best F1 between an answer's words and those of a gold one, in normal form.
+    """Computes an answer's best token F1 against gold answers, after normalization.
 
     Source: Rajpurkar, Zhang, Lopyrev, Liang, "SQuAD: 100,000+ Questions for Machine Comprehension
-        of Text" (2016),
-    section 6.1.
+        of Text" (2016), section 6.1.
     """
     best = 0.0
     for gold in golds:
@@ -63,14 +62,14 @@ def score_token_f1(answer: str, golds: Sequence[str]) -> float:
 def score_answers(
     data: DataSet, answers: Sequence[str], *, view: str = "", headline: str = "", note: str
 ) -> Iterator[Score]:
-    """Exact match, F1 and the cosine with the nearest gold answer.
+    """Yields exact match, F1, and cosine with the nearest gold answer.
 
     Args:
-        data: has the gold answers.
+        data: data set with the gold answers.
         answers: one for each example.
         view: prefix of the metrics' names ("restored ").
-        headline: the metric that the task is judged by, if it is one of these.
-        note: what readers need to know.
+        headline: the task's main metric, if it is one of these.
+        note: note for readers of the scores.
     """
     golds = [example.answers for example in data.examples]
     judges: tuple[tuple[str, Callable[[str, Sequence[str]], float]], ...] = (

@@ -1,4 +1,4 @@
-"""Classifier: labels releases with an existing sequence classifier.
+"""Classifier: judges releases with an existing sequence classifier.
 
 In: a model trained on originals, releases. Out: whether each release still gets its label.
 Not here: classifiers trained by the bench (`head`, `finetune`), and how networks run
@@ -27,13 +27,12 @@ if TYPE_CHECKING:
 
 @make_options()
 class Classification:
-    """Judges classification and pairs with a sequence classifier of transformers, without training.
+    """Judges classification and pairs with an existing sequence classifier of transformers.
 
-    The model's labels are matched with the data's by name, ignoring case and punctuation; if the
-    model only numbers
-    them ("LABEL_0"), by order, if there are as many. Otherwise `labels` gives the mapping. Labels
-    of the model that
-    match none of the data are never chosen.
+    The model's labels are matched with the data's by name, ignoring case and punctuation. If the
+    model only numbers them ("LABEL_0"), they are matched by order, provided that there are equally
+    many. Otherwise `labels` gives the mapping. Labels of the model without a match are never
+    chosen.
 
     Args:
         model: a folder or hub id of a model for sequence classification.
@@ -47,15 +46,15 @@ class Classification:
 
     @property
     def name(self) -> str:
-        """What rows call it."""
+        """The judge's name in rows."""
         return f"classifier ({models.get_model_name(self.model)})"
 
     def explain_refusal(self, data: DataSet) -> str:
-        """The reason if the data are not labelled texts or pairs."""
+        """Returns why the data are not labelled texts or pairs, or ""."""
         return labelled.explain_refusal(data)
 
     def score(self, data: DataSet, trials: Sequence[ReleasedExample]) -> Iterator[Score]:
-        """Accuracy.
+        """Yields the accuracy.
 
         Raises:
             ModelError: there is no such model.
@@ -67,7 +66,7 @@ class Classification:
         yield labelled.score_accuracy(
             data,
             guess(network, trials, columns, self.report),
-            f"{models.get_model_name(self.model)} as it is",
+            f"{models.get_model_name(self.model)}, not trained here",
         )
 
 
@@ -77,7 +76,7 @@ def guess(
     columns: Sequence[int],
     report: ProgressCallback,
 ) -> Ints:
-    """The label of each trial, int64 [B]: the most likely of the classifier's matched labels.
+    """Predicts each release's label, int64 [B], among the matched labels.
 
     Args:
         network: the classifier.
@@ -98,13 +97,13 @@ def guess(
 def match_labels(
     labels: Sequence[str], model_labels: Sequence[str], assignments: Sequence[str | int] = ()
 ) -> list[int]:
-    """The classifier's number for each label.
+    """Matches labels with a classifier's labels, and returns their numbers.
 
     Args:
-        labels: the data's.
-        model_labels: the classifier's, in order of number.
-        assignments: for each label the classifier's name or number; empty: by name, or by order if
-            it has no names.
+        labels: labels of the data.
+        model_labels: the classifier's labels, in order of number.
+        assignments: the classifier's name or number for each label; empty to match by name, or by
+            order if the classifier has no names.
 
     Raises:
         ConfigError: a label has no match, or two have the same.

@@ -1,8 +1,8 @@
-"""Continued: a small language model that only continues texts judges releases, or answers questions about them.
+"""Few-shot judge: a small base language model completes labels or answers.
 
-In: releases, public examples. Out: whether its continuations are right.
-Not here: the model (`small`), models that follow instructions (`asked`), continuations as texts
-(`generation`).
+In: releases, public examples. Out: whether its completions are right.
+Not here: the model (`small_model`), models that follow instructions (`endpoint_judge`), generated
+continuations (`generation`).
 """
 
 import string
@@ -23,34 +23,32 @@ from textveil_bench.tasks.task_contract import Score
 from textveil_bench.trials import ReleasedExample
 
 MAX_EXAMPLE_CHARACTERS = 400
-"""Most characters of an example that is shown with a question: the window is small."""
+"""Largest number of characters of an example question; the window is small."""
 
 MAX_ANSWER_TOKENS = 16
-"""Most tokens of an answer."""
+"""Largest number of tokens of an answer."""
 
 
 @make_options()
 class Continued:
-    """Judges by how a small base language model continues a few public examples and the release.
+    """Judges by few-shot prompts to a small base language model.
 
-    For labels, the prompt ends where the label's name comes next. The label counts whose name is
-    likeliest as the next
-    token, relative to its mean log-likelihood over all releases that are judged together: without
-    that, a label that
-    the model likes wins whatever the texts say. This takes labels to be about equally frequent. A
-    name that is not
-    among the `small.LISTED` likeliest tokens counts as the last of them. Options are named by
-    letters. For reading, the
-    answer is the likeliest continuation up to the end of the line.
+    For labels, the prompt ends where the label's name comes next. The predicted label is the one
+    whose name is likeliest as the next token, relative to its mean log-likelihood over all releases
+    that are judged together: otherwise a label that the model prefers wins regardless of the text.
+    This assumes that labels are about equally frequent. A name that is not among the
+    `small_model.LISTED_TOKENS` likeliest tokens gets the likelihood of the last one. Options of a
+    choice are named by letters. For reading, the answer is the likeliest continuation up to the end
+    of the line.
 
-    It can do little: look at the row of `identity` before comparing anything by it.
+    The model is weak: check its score on `identity` before you compare mechanisms by it.
 
     Source: Zhou, Wan, Proleev and others, "Batch Calibration" (2024).
 
     Args:
-        shots: public examples shown: of each label, or questions.
-        fields: what the texts are called in the prompt; by default as in the data.
-        label: what the label is called there.
+        shots: public examples in the prompt: of each label, or questions.
+        fields: names of the texts in the prompt; by default as in the data.
+        label: name of the label in the prompt.
         words: names of the labels, each of them one token; by default as in the data.
         train: returns the training split.
         report: called with progress.
@@ -65,11 +63,11 @@ class Continued:
 
     @property
     def name(self) -> str:
-        """What rows call it."""
+        """The judge's name in rows."""
         return f"continued ({small_model.MODEL_NAME})"
 
     def explain_refusal(self, data: DataSet) -> str:
-        """The reason if there are neither labels nor questions."""
+        """Returns why the data have neither labels nor questions, or ""."""
         if data.kind == "choice":
             is_valid = len(data.fields) == 1 + len(data.labels) <= 1 + len(string.ascii_uppercase)
             return (
@@ -84,7 +82,7 @@ class Continued:
         )
 
     def score(self, data: DataSet, trials: Sequence[ReleasedExample]) -> Iterator[Score]:
-        """Accuracy, or for reading exact match, F1 and cosine.
+        """Yields accuracy, or for reading exact match, F1 and cosine.
 
         Raises:
             MissingExtra: the model is not installed.
@@ -113,19 +111,19 @@ class Continued:
         )
 
     def _yield_prompts(self, prompts: Sequence[str]) -> Iterator[str]:
-        """The prompts, one after the other, with progress."""
+        """Yields the prompts and reports progress."""
         for i, prompt in enumerate(prompts):
             self.report("continuing", i, len(prompts))
             yield prompt
 
     def _format_shots(self, data: DataSet) -> str:
-        """The public examples with their labels or answers, in a fixed random order."""
+        """Formats public examples with labels or answers, in a fixed random order."""
         if not self.shots:
             return ""
         train = self.train()
         if train.labels != data.labels or len(train.fields) != len(data.fields):
             raise ConfigError(
-                f"the training rows of {data.name} must have its labels and fields, and have others"
+                f"the training rows of {data.name} must have its labels and fields, but they differ"
             )
         shots_by_label: dict[int | None, list[str]] = {
             label: [] for label in range(len(data.labels))
@@ -147,10 +145,10 @@ class Continued:
         )
 
     def _choose_names(self, data: DataSet) -> Sequence[str]:
-        """What the labels are called in the prompt.
+        """Returns the labels' names in the prompt.
 
         Raises:
-            ConfigError: there are not as many words as labels.
+            ConfigError: the number of words differs from that of labels.
         """
         names = (
             string.ascii_uppercase[: len(data.labels)]
@@ -164,7 +162,7 @@ class Continued:
         return names
 
     def _format_prompt(self, data: DataSet, texts: Sequence[str]) -> str:
-        """An example up to where its label or answer comes."""
+        """Formats an example up to the position of its label or answer."""
         letters = ("Question", *string.ascii_uppercase)
         names = (
             letters
@@ -172,7 +170,7 @@ class Continued:
             else self.fields or [field.capitalize() for field in data.fields]
         )
         lines = [f"{field}: {text.strip()}" for field, text in zip(names, texts, strict=False)]
-        if data.kind == "reading":  # the question last
+        if data.kind == "reading":  # the question comes last
             lines.reverse()
         return "\n".join(
             [*lines, "Answer:" if data.kind in ("reading", "choice") else f"{self.label}:"]
@@ -180,7 +178,7 @@ class Continued:
 
 
 def _compute_likelihoods(prompt: str, names: Sequence[str]) -> Values:
-    """The log-probability of each name as the next token, float64 [C]."""
+    """Computes the log-probability of each name as the next token, float64 [C]."""
     likelihoods = small_model.get_model().predict_tokens(prompt)
     minimum = min(likelihoods.values())
     return np.array([likelihoods.get(f" {name}", minimum) for name in names], np.float64)

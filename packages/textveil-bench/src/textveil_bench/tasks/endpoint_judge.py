@@ -1,4 +1,4 @@
-"""Asked: a language model at an endpoint judges releases zero-shot, or answers questions about them.
+"""Zero-shot judge: a language model at an endpoint labels or answers.
 
 In: releases, and an endpoint. Out: whether its answers are right.
 Not here: how an endpoint is called (`textveil.models.endpoint`), and continuations of texts
@@ -32,7 +32,7 @@ class Wording(NamedTuple):
     """The question for a data set.
 
     Args:
-        question: what is asked.
+        question: the question in the prompt.
         words: names of the labels in the prompt, in order; empty for their own names.
     """
 
@@ -49,7 +49,10 @@ WORDINGS: Mapping[str, Wording] = MappingProxyType(
         "yelp-polarity": Wording("Is the opinion of this review negative or positive?"),
     }
 )
-"""By name of the data set; a subset, after a hyphen, uses that of the whole unless it has its own."""
+"""Wordings by data set name.
+
+A subset, named after a hyphen, uses the wording of the whole set unless it has its own.
+"""
 
 GENERAL_WORDING = Wording("Which label fits?")
 CHOICE_WORDING = Wording(
@@ -67,20 +70,18 @@ SHORT_ANSWER_RULE = "Your answer is as short as it can be."
 
 @make_options()
 class ZeroShot:
-    """Judges by asking a language model that has seen no example of the task.
+    """Judges by asking a language model without examples of the task.
 
     Only releases are sent. For classification, pairs and choice, an answer counts if it is a
-    label's name or an
-    option's letter, ignoring case and surrounding punctuation; any other answer is wrong, and the
-    note says how many
-    there were.
+    label's name or an option's letter, ignoring case and surrounding punctuation; any other answer
+    is wrong, and the note gives their number.
 
-    For reading, the answer is scored as it is, and also "restored": if its words occur in sequence
-    in the released
-    text, as what the original has there; an answer that does not occur stays as it is.
+    For reading, the answer is scored unchanged, and also "restored": if its words occur in sequence
+    in the released text, they are replaced by the original text at that place; an answer that does
+    not occur stays unchanged.
 
     Args:
-        question: what to ask about the labels; by default the data set's wording.
+        question: question about the labels; by default the data set's wording.
         words: names of the labels in the prompt, in order; by default as in the data, or for QNLI
             yes and no.
         one_word: for reading, whether answers are limited to one word, as in STAMP (appendix C).
@@ -98,11 +99,11 @@ class ZeroShot:
 
     @property
     def name(self) -> str:
-        """What rows call it."""
+        """The judge's name in rows."""
         return f"asked ({self.endpoint.model if self.endpoint else 'no endpoint'})"
 
     def explain_refusal(self, data: DataSet) -> str:
-        """The reason if there is no endpoint, or nothing to ask."""
+        """Returns why there is no endpoint or nothing to ask, or ""."""
         if self.endpoint is None:
             return NO_ENDPOINT
         if data.kind == "choice":
@@ -119,7 +120,7 @@ class ZeroShot:
         )
 
     def score(self, data: DataSet, trials: Sequence[ReleasedExample]) -> Iterator[Score]:
-        """Accuracy, or for reading exact match, F1 and cosine.
+        """Yields accuracy, or for reading exact match, F1 and cosine.
 
         Raises:
             ConfigError: `words` does not have a different word for each label.
@@ -134,7 +135,7 @@ class ZeroShot:
         yield labelled.score_accuracy(
             data,
             guesses,
-            f"no example was shown; {mismatches} of {len(trials)} answers were no label",
+            f"zero-shot; {mismatches} of {len(trials)} answers named no label",
         )
 
     def _read(self, data: DataSet, trials: Sequence[ReleasedExample]) -> Iterator[Score]:
@@ -157,7 +158,7 @@ class ZeroShot:
         yield from answers.score_answers(data, restored, view=RESTORED_PREFIX, note=note)
 
     def _choose_wording(self, data: DataSet) -> Wording:
-        """The question, and the names of the labels, in order."""
+        """Chooses the question, and the names of the labels, in order."""
         whole = WORDINGS.get(data.name.partition("-")[0], GENERAL_WORDING)
         wording = CHOICE_WORDING if data.kind == "choice" else WORDINGS.get(data.name, whole)
         words = self.words or wording.words[: len(data.labels)] or data.labels
@@ -171,7 +172,7 @@ class ZeroShot:
         return Wording(self.question or wording.question, words)
 
     def _ask(self, system: str, data: DataSet, trials: Sequence[ReleasedExample]) -> list[str]:
-        """The answers to the releases."""
+        """Asks the endpoint about the releases and returns its answers."""
         if self.endpoint is None:
             raise ConfigError(NO_ENDPOINT)
         names = (
@@ -190,11 +191,10 @@ class ZeroShot:
 
 
 def parse(answers: Sequence[str], words: Sequence[str], labels: Sequence[str]) -> tuple[Ints, int]:
-    """The index of the label that each answer names, int64 [B], -1 for none; and how many name none.
+    """Parses answers to label indices, int64 [B], and counts the unmatched ones.
 
-    An answer names a label by the word from the prompt or the label's own name, ignoring case,
-    spaces and punctuation,
-    and says nothing else.
+    An unmatched answer has the index -1. An answer matches a label if it is the prompt's word for
+    it or its own name and nothing else, ignoring case, spaces and punctuation.
     """
     number = {_normalize(name): i for names in (labels, words) for i, name in enumerate(names)}
     indices = np.array([number.get(_normalize(answer), -1) for answer in answers], np.int64)
@@ -202,7 +202,7 @@ def parse(answers: Sequence[str], words: Sequence[str], labels: Sequence[str]) -
 
 
 def find_original(answer: str, part: ReleasedField) -> str | None:
-    """The original text where an answer's words first occur in the released text; None if they do not."""
+    """Returns the original text where an answer first occurs, or None."""
     words = [
         re.escape(word) for word in answer.strip(string.punctuation + string.whitespace).split()
     ]

@@ -1,7 +1,7 @@
-"""Fine-tuning: an encoder with a new head, trained as a whole on originals, and saved to disk.
+"""Fine-tuning: an encoder with a new head, trained on originals.
 
 In: labelled originals for training, releases to judge. Out: whether each release still gets its
-label.
+label. The trained network is saved to disk.
 Not here: how a trained network is run (`classifier`), and heads on frozen vectors (`head`).
 """
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from textveil.models import Model, SequenceClassifier
 
 RECIPE = 1
-"""Version of the training; results of older versions on disk are ignored."""
+"""Version of the training; networks of older versions on disk are ignored."""
 
 LIBRARIES = ("numpy", "textveil", "tokenizers", "torch", "transformers")
 
@@ -35,33 +35,32 @@ HEAD_DEVIATION = 0.02
 """The standard deviation of a new head's weights, as in BERT."""
 
 SORTED_BATCHES = 16
-"""Batches within which sequences are sorted by length."""
+"""Number of batches within which sequences are sorted by length."""
 
 WARMUP_SHARE = 0.1
-"""Share of steps in which the learning rate rises; then it decays to 0."""
+"""Share of steps with rising learning rate; afterwards it decays to 0."""
 
 
 @make_options()
 class Finetune:
-    """Judges classification and pairs with an encoder fine-tuned on originals of the training split.
+    """Judges classification and pairs with an encoder fine-tuned on original texts.
 
-    Trains the whole network and a new head with AdamW. The head and the order of rows in each epoch
-    depend on the seed;
-    the network runs without dropout, so nothing else is random, and the same machine gives the same
-    weights. A text
-    longer than the window is trained on window by window.
+    Trains the whole network and a new head with AdamW on the training split. The head and the order
+    of rows in each epoch depend on the seed; the network runs without dropout, so nothing else is
+    random, and the same machine gives the same weights. A text longer than the window is trained on
+    window by window.
 
     Args:
         model: a folder or hub id of an encoder; the bundled one by default.
-        rows: most training rows, drawn with a fixed seed.
+        rows: largest number of training rows, drawn with a fixed seed.
         epochs: passes over the rows.
         rate: the largest learning rate.
         batch: sequences per step.
-        window: pieces per sequence.
-        seed: of head and order.
+        window: word pieces per sequence.
+        seed: seed of the head's weights and the row order.
         device: a torch device for training and judging.
         train: returns the training split, if needed.
-        folder: where the result is saved; see `kept.home`.
+        folder: where the network is saved; see `judge_store.find_folder`.
         report: called with progress.
     """
 
@@ -79,11 +78,11 @@ class Finetune:
 
     @property
     def name(self) -> str:
-        """What rows call it."""
+        """The judge's name in rows."""
         return f"finetune ({models.get_model_name(self.model)})"
 
     def explain_refusal(self, data: DataSet) -> str:
-        """The reason if the data are not labelled texts or pairs."""
+        """Returns why the data are not labelled texts or pairs, or ""."""
         return labelled.explain_refusal(data)
 
     def prepare(self) -> None:
@@ -96,7 +95,7 @@ class Finetune:
         _ = self._training_result
 
     def score(self, data: DataSet, trials: Sequence[ReleasedExample]) -> Iterator[Score]:
-        """Accuracy.
+        """Yields the accuracy.
 
         Raises:
             ModelError: there is no such encoder.
@@ -178,7 +177,7 @@ class Finetune:
             optimizer.step()
 
     def _build_batches(self, lengths: Ints, rng: SeededRandomness) -> list[Ints]:
-        """The steps of an epoch: sequences in random order, grouped by similar length to save padding."""
+        """Returns an epoch's batches in random order, grouped by similar length."""
         order = labelled.draw_order(len(lengths), rng)
         blocks = [
             order[i : i + SORTED_BATCHES * self.batch]
@@ -194,7 +193,10 @@ class Finetune:
 
 
 def initialize_weights(model: "Model", missing: Sequence[str], rng: SeededRandomness) -> None:
-    """Initializes the weights that an encoder lacks, in place: matrices from a normal distribution, the rest with 0.
+    """Initializes the weights that an encoder lacks, in place.
+
+    Matrices are drawn from a normal distribution; other weights are 0, or 1 for the scales of
+    norms.
 
     Args:
         model: the network.

@@ -1,8 +1,9 @@
-"""Generation: a language model continues the released beginning of a text, and a local one reworks the answer.
+"""Generation: language models continue released beginnings of texts.
 
-In: released texts, and endpoints. Out: similarity of the result to the original beginning and to
-the expected text.
-Not here: how answers are reworked (`textveil.models`), and texts judged as they are (`meaning`).
+In: released texts, and endpoints. Out: similarity of the continuation to the original beginning and
+to the expected text.
+Not here: how answers are revised (`textveil.models`), and the similarity of releases themselves
+(`meaning`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,16 +27,16 @@ The user sends the beginning of a text. Write how it goes on, in about {length} 
 answer is the continuation alone, without the beginning."""
 
 TOKENS_PER_WORD = 4 / 3
-"""Of the small model, for each word."""
+"""Tokens of the small model per word."""
 
 SMALL_TEMPERATURE = 0.5
-"""Of the small model, as InferDPT has it: at 0 it says one thing again and again."""
+"""The small model's temperature, as in InferDPT; at 0 it repeats itself."""
 
 Temperature = Annotated[float, Field(ge=0, le=2)]
 
 
 class Prompt(NamedTuple):
-    """A text split where a language model takes over. Secret.
+    """A text split where a language model continues it. Secret.
 
     Args:
         released: the release of its beginning.
@@ -50,42 +51,38 @@ class Prompt(NamedTuple):
 
 @make_options()
 class Generation:
-    """Judges texts by what a language model makes of their released beginnings, as InferDPT and Cape do.
+    """Judges texts by a language model's continuation of their released beginnings.
 
-    A remote model continues the released beginning; a local one then reworks the answer into one
-    that suits
-    (`textveil.models`). Both scores are cosines of sentence vectors:
+    As in InferDPT and Cape, a remote model continues the released beginning; a local one then
+    revises the continuation to fit (`textveil.models`). Both scores are cosines of sentence
+    vectors:
 
     - `coherence`: between the result and the original beginning.
-    - `alignment`: between the result and what was expected: the text's own continuation, or what
-    the remote model
-      writes for the original.
+    - `alignment`: between the result and the expected text: the text's own continuation, or the
+      remote model's continuation of the original.
 
     With the default options, only releases are sent. Two options change that: `expected=model`
-    sends the originals to
-    the remote model, once per call, and `shown=original` sends them to the local one, as in the
-    papers; the local model
-    must then be named. The papers' sentence vectors are SimCSE's.
+    sends the originals to the remote model, once per call, and `shown=original` sends them to the
+    local one, as in the papers; the local model must then be named. The papers' sentence vectors
+    are SimCSE's.
 
     With `small`, the package's small base model (`tasks.small_model`) continues the beginning in
-    this process, and nothing is
-    reworked: it was not taught to follow instructions.
+    this process, and no local model revises: the small one does not follow instructions.
 
     Source: Tong et al., "InferDPT" (2023); Cape, section 5.1.2 and equation 12.
 
     Args:
-        prefix: words in the beginning of a text; half of them for shorter texts.
-        length: approximate words of the continuation; as many of the text's own are compared.
+        prefix: words in the beginning of a text; half of the text if it is shorter than twice that.
+        length: approximate words of the continuation; the text's own is cut to the same length.
         expected: the reference for alignment, "text" or "model".
-        temperature: of the remote model; by default the endpoint's.
+        temperature: temperature of the remote model; by default the endpoint's.
         extraction: temperature of the local model; None leaves its step out.
         shown: the beginning that the local model sees, "released" or "original".
         local_url: URL of the local model, used without a key; by default that of the remote one.
-        local_model: its name there.
-        small: whether the small model takes the place of the remote one; there is then no local
-            one.
+        local_model: name of the local model at that URL.
+        small: whether the small model replaces the remote one; there is then no local one.
         encoder: a folder or hub id of a sentence-transformers model; the bundled one by default.
-        endpoint: of the remote model.
+        endpoint: endpoint of the remote model.
         report: called with progress.
     """
 
@@ -108,22 +105,22 @@ class Generation:
 
     @property
     def name(self) -> str:
-        """What rows call it."""
+        """The judge's name in rows."""
         model = self.endpoint.model if self.endpoint else "no endpoint"
         return f"generation ({small_model.MODEL_NAME if self.small else model})"
 
     def explain_refusal(self, data: DataSet) -> str:
-        """The reason if there is no endpoint, or no text to continue."""
+        """Returns why there is no endpoint or text to continue, or ""."""
         if self.endpoint is None and not self.small:
             return NO_ENDPOINT
         return (
             ""
             if data.kind == "text"
-            else f"it goes on with texts, and {data.name} is of the kind {data.kind}"
+            else f"it continues texts, and {data.name} is of the kind {data.kind}"
         )
 
     def score(self, data: DataSet, trials: Sequence[ReleasedExample]) -> Iterator[Score]:
-        """Coherence and alignment.
+        """Yields coherence and alignment.
 
         Raises:
             EndpointError: an endpoint cannot be reached, refused, or answered without text.
@@ -156,7 +153,7 @@ class Generation:
             )
 
     def _write(self, beginnings: Sequence[str]) -> list[str]:
-        """The remote model's continuations, or the small one's."""
+        """Continues beginnings with the remote model, or the small one."""
         if self.small:
             temperature = SMALL_TEMPERATURE if self.temperature is None else self.temperature
             tokens = round(self.length * TOKENS_PER_WORD)
@@ -178,7 +175,7 @@ class Generation:
         ]  # JSON may hold lone surrogates
 
     def _revise_texts(self, prompts: Sequence[Prompt], continuations: Sequence[str]) -> list[str]:
-        """The local model's revisions of them."""
+        """Revises the continuations with the local model."""
         if self.small or self.extraction is None or self.endpoint is None:
             return list(continuations)
         local = replace(self.endpoint, model=self.local_model or self.endpoint.model)
@@ -195,14 +192,13 @@ class Generation:
 
 
 def split_prompt(part: ReleasedField, prefix: int, length: int) -> Prompt:
-    """A text split after its first words.
+    """Splits a text after its first words.
 
     Args:
         part: its release.
         prefix: number of words; half of the text if it has less than twice as many. An item that
-            stands for words on
-            both sides of the split belongs to the beginning.
-        length: most words of the rest.
+            replaces words on both sides of the split belongs to the beginning.
+        length: largest number of words of the rest.
     """
     words = len(part.starts)
     count = max(1, min(prefix, words // 2))

@@ -1,4 +1,4 @@
-"""Head: a classifier on frozen sentence vectors, fitted to originals once.
+"""Head: a logistic regression on frozen sentence vectors, trained on originals.
 
 In: labelled originals for training, releases to judge. Out: whether each release still gets its
 label.
@@ -24,7 +24,7 @@ from textveil_bench.tasks.task_contract import Score
 from textveil_bench.trials import ReleasedExample
 
 RECIPE = 1
-"""Version of the features and the fit; results of older versions on disk are ignored."""
+"""Version of features and fit; files of older versions are ignored."""
 
 LIBRARIES = (
     "numpy",
@@ -41,7 +41,7 @@ class FittedHead(NamedTuple):
     """A logistic regression of C labels on m features.
 
     Args:
-        train: the rows it was fitted to.
+        train: the training rows.
         coefficients: float64 [m, C].
         intercept: float64 [C].
     """
@@ -56,25 +56,23 @@ class Head:
     """Judges classification and pairs by a logistic regression on sentence vectors.
 
     The encoder is frozen. The regression is fitted to originals of the training split, never to
-    releases, and judges
-    all releases of all mechanisms. It is saved to disk, with the features it was fitted to.
+    releases, and judges all releases of all mechanisms. It is saved to disk, with its training
+    features.
 
-    For one text, the features are its sentence vector. For a pair they are both vectors u and v, |u - v|, and u * v
-    scaled to a norm of about one; and three standardized numbers: the cosine of u and v; the share
-    of the first text's
-    words that occur in the second, with rare words counting more; and, with `reader`, the bundled
-    reader's confidence
-    in the best answer that the second text gives to the first (it was trained on 4,330 questions of
-    SQuAD's training
-    set). All features are computed from the judged texts alone.
+    For one text, the features are its sentence vector. For a pair they are both vectors u and v, |u
+    - v|, and u * v scaled to a norm of about one; and three standardized numbers: the cosine of u
+      and v; the share of the first text's words that occur in the second, with rare words counting
+      more; and, with `reader`, the bundled reader's confidence in the best answer that the second
+      text gives to the first (it was trained on 4,330 questions of SQuAD's training set). All
+      features are computed from the judged texts alone.
 
     Args:
         encoder: a folder or hub id of a sentence-transformers model; the bundled one by default.
-        rows: most training rows, drawn with a fixed seed.
+        rows: largest number of training rows, drawn with a fixed seed.
         C: inverse regularization strength; accuracy hardly changes from .3 to 2.
         reader: for pairs, whether to use the reader. It takes about as long as the vectors.
         train: returns the training split, if needed.
-        folder: where the result is saved; see `kept.home`.
+        folder: where the regression is saved; see `judge_store.find_folder`.
         report: called with progress.
     """
 
@@ -88,11 +86,11 @@ class Head:
 
     @property
     def name(self) -> str:
-        """What rows call it."""
+        """The judge's name in rows."""
         return f"head ({models.get_model_name(self.encoder)})"
 
     def explain_refusal(self, data: DataSet) -> str:
-        """The reason if the data are not labelled texts or pairs."""
+        """Returns why the data are not labelled texts or pairs, or ""."""
         return labelled.explain_refusal(data)
 
     def prepare(self) -> None:
@@ -104,7 +102,7 @@ class Head:
         _ = self._regression
 
     def score(self, data: DataSet, trials: Sequence[ReleasedExample]) -> Iterator[Score]:
-        """Accuracy.
+        """Yields the accuracy.
 
         Raises:
             ConfigError: the training split does not match.
@@ -121,7 +119,7 @@ class Head:
         yield labelled.score_accuracy(data, logits.argmax(axis=1), note)
 
     def compute_features(self, texts: Sequence[Sequence[str]]) -> Floats:
-        """The regression's features, float32 [B, m].
+        """Computes the regression's features, float32 [B, m].
 
         Args:
             texts: one text per example, or two.
@@ -149,7 +147,7 @@ class Head:
         )
 
     def _score_certainty(self, texts: Sequence[Sequence[str]]) -> Values:
-        """The logits of the reader's best answers, float64 [B]."""
+        """Computes the logits of the reader's best answers, float64 [B]."""
         reader = models.get_reader()
         scores = []
         for start in range(0, len(texts), vectors.STEP):
@@ -203,12 +201,12 @@ class Head:
 def fit(
     features: Floats, labels: Sequence[int], numbers: int, strength: float
 ) -> judge_store.Arrays:
-    """The coefficients [m, C] and the intercept [C] of a multinomial logistic regression.
+    """Fits a multinomial logistic regression: coefficients [m, C] and intercept [C].
 
     Args:
         features: float32 [B, m].
-        labels: of each row, 0 to C - 1, each at least once.
-        numbers: how many of the last features are standardized; the regularization is the same for
+        labels: label of each row, 0 to C - 1, each at least once.
+        numbers: number of last features that are standardized; the regularization is the same for
             all.
         strength: C, the inverse regularization strength.
     """
@@ -229,9 +227,10 @@ def fit(
 
 
 def compute_overlaps(texts: Sequence[Sequence[str]]) -> Values:
-    """The share of the first text's distinct words that occur in the second, float64 [B].
+    """Computes weighted shares of first texts' words in second ones, float64 [B].
 
-    A word's weight is the logarithm of its rarity in public text; case and punctuation are ignored.
+    Words are distinct; each weighs the logarithm of its rarity in public text. Case and punctuation
+    are ignored.
     """
     shares = []
     for first, second in texts:

@@ -1,11 +1,12 @@
-"""Saves what judges learned, so that it is fitted once and used by every cell of every sweep.
+"""Trained judges on disk, shared by all cells of all sweeps.
 
-In: what determines it, and a function that makes it. Out: the result, from disk if it is there.
-Not here: what is learned (`head`, `finetune`), and rows of sweeps (`rows`).
+In: values that determine a judge, and a function that trains it. Out: the trained judge, from disk
+if it is stored there.
+Not here: how judges are trained (`head`, `finetune`), and rows of sweeps (`rows`).
 
 The files are made from texts, so they are readable by their owner only. Nothing in them is
-executed: arrays are read
-without pickle, networks from safetensors. What cannot be read, or does not fit, is made again.
+executed: arrays are read without pickle, networks from safetensors. A file that cannot be read or
+does not fit is made again.
 """
 
 import os
@@ -28,7 +29,12 @@ CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0
 
 
 def find_folder(folder: Path | None = None) -> Path:
-    """The given folder, or `textveil/bench` in the user's cache: in XDG_CACHE_HOME, or ~/.cache."""
+    """Returns the judges' folder: the given one or the user's cache.
+
+    The latter is `textveil/bench` in XDG_CACHE_HOME, or in ~/.cache.
+
+    The cache is XDG_CACHE_HOME, or ~/.cache.
+    """
     if folder is not None:
         return folder
     configured_path = os.environ.get("XDG_CACHE_HOME", "")
@@ -39,13 +45,13 @@ def find_folder(folder: Path | None = None) -> Path:
 
 
 def build_key(libraries: tuple[str, ...], **values: object) -> str:
-    """A name for whatever these values and the versions of some libraries determine."""
+    """Builds a file name from values and the versions of some libraries."""
     content = repr((sorted(values.items()), read_versions(*libraries)))
     return blake2b(content.encode(), digest_size=DIGEST_BYTES).hexdigest()
 
 
 def hash_network(network: Any, ignore: Sequence[str] = ()) -> str:
-    """A fingerprint of a network's weights.
+    """Computes a fingerprint of a network's weights.
 
     Args:
         network: a torch network, or the bundled encoder.
@@ -65,7 +71,7 @@ def hash_network(network: Any, ignore: Sequence[str] = ()) -> str:
 
 
 def load_arrays(path: Path, make: Callable[[], Arrays], **shapes: tuple[int, ...]) -> Arrays:
-    """Arrays by name, from a file, or made and saved there.
+    """Loads arrays by name from a file, or makes and saves them.
 
     Args:
         path: an .npz file; neither it nor its folder need exist.
@@ -80,7 +86,7 @@ def load_arrays(path: Path, make: Callable[[], Arrays], **shapes: tuple[int, ...
 
 
 def load_weights(path: Path, network: Any) -> bool:
-    """Loads weights from a safetensors file into a torch network; False if none fit."""
+    """Loads safetensors weights into a torch network; False if none fit."""
     from safetensors.torch import load_file
 
     try:
@@ -112,7 +118,9 @@ def save_weights(path: Path, network: Any) -> None:
 
 
 def _write(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Writes a file atomically, however many processes do so at once; readable by its owner only.
+    """Writes a file atomically, readable by its owner only.
+
+    Several processes may write it at once.
 
     Raises:
         OutputError: it cannot be written.

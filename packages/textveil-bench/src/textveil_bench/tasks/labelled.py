@@ -1,7 +1,7 @@
-"""Shared by judges of labels: the data they accept, the rows they learn from, and the score of their guesses.
+"""Helpers for judges of labels: accepted data, training rows, accuracy.
 
 In: data sets and guessed labels. Out: accuracy.
-Not here: what guesses (`head`, `classifier`, `finetune`, `asked`).
+Not here: the judges that guess (`head`, `classifier`, `finetune`, `endpoint_judge`).
 """
 
 from dataclasses import replace
@@ -15,7 +15,7 @@ from textveil_bench.tasks.task_contract import Score
 
 
 def explain_refusal(data: DataSet) -> str:
-    """The reason if the data are not labelled texts or pairs; empty otherwise."""
+    """Returns why the data are not labelled texts or pairs, or ""."""
     if data.kind not in ("classification", "pairs") or not data.labels:
         return (
             f"it judges labels of texts or pairs of texts, and {data.name} is of the kind "
@@ -29,12 +29,14 @@ def explain_refusal(data: DataSet) -> str:
 
 
 def score_accuracy(data: DataSet, guesses: Ints, note: str) -> Score:
-    """The share of right guesses; chance is to name the most frequent label.
+    """Computes the share of right guesses.
+
+    Chance is the share of the most frequent label.
 
     Args:
-        data: has the labels.
+        data: data set with the labels.
         guesses: int64 [B], a label's index for each example; -1 for no guess.
-        note: what readers need to know.
+        note: note for readers of the score.
     """
     right = np.array([example.label for example in data.examples], np.int64)
     return Score(
@@ -47,7 +49,7 @@ def score_accuracy(data: DataSet, guesses: Ints, note: str) -> Score:
 
 
 def select_training_rows(train: DataSet, rows: int) -> DataSet:
-    """The rows that a judge learns from: all, or `rows` of them, drawn with a fixed seed.
+    """Selects training rows: all, or a fixed random sample of `rows`.
 
     Raises:
         ConfigError: a label has no row.
@@ -59,7 +61,7 @@ def select_training_rows(train: DataSet, rows: int) -> DataSet:
         set(range(len(train.labels))) - {example.label for example in train.examples}
     ):
         raise ConfigError(
-            f"each of the {len(train.labels)} labels of {train.name} needs a row to learn from, "
+            f"each of the {len(train.labels)} labels of {train.name} needs a training row, "
             f"and {missing} have "
             "none; use more rows"
         )
@@ -74,12 +76,12 @@ def check_training_rows(data: DataSet, train: DataSet) -> None:
     """
     if train.labels != data.labels or len(train.fields) != len(data.fields):
         raise ConfigError(
-            f"the training rows of {data.name} must have its labels and fields, and have others"
+            f"the training rows of {data.name} must have its labels and fields, but they differ"
         )
 
 
 def draw_order(count: int, rng: SeededRandomness) -> Ints:
-    """The numbers below `count` in random order, int64 [count]."""
+    """Draws a random permutation of 0 to `count` - 1, int64 [count]."""
     ((_, draws),) = rng.open([count]).split_rows(count)
     order: Ints = np.argsort(draws.uniform(1)[:, 0], kind="stable")
     return order

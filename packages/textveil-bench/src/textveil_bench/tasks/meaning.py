@@ -1,4 +1,4 @@
-"""Meaning: how similar a release is to its original, according to a sentence encoder.
+"""Meaning: similarity of a release to its original under a sentence encoder.
 
 In: originals and releases. Out: the cosine of their sentence vectors.
 Not here: cosines of words (`textveil_bench.measure`), and of attackers' guesses
@@ -16,13 +16,11 @@ from textveil_bench.trials import FIELD_SEPARATOR, ReleasedExample, join_fields
 
 @make_options()
 class Meaning:
-    """Measures how much of a text's meaning is left, for any kind of data.
+    """Measures the similarity in meaning of releases to originals, for any data.
 
-    The cosine of the sentence vectors of the whole example, all fields together, before and after.
-    Two unrelated
-    English texts still have a positive cosine, so the level for nothing left is not 0: see the
-    baselines `uniform` and
-    `mask`.
+    It is the cosine of the sentence vectors of the whole example, all fields together, before and
+    after. Two unrelated English texts still have a positive cosine, so the lowest value is not 0:
+    see the baselines `uniform` and `mask`.
 
     Args:
         encoder: a folder or hub id of a sentence-transformers model; the bundled one by default.
@@ -32,7 +30,7 @@ class Meaning:
 
     @property
     def name(self) -> str:
-        """What rows call it."""
+        """The judge's name in rows."""
         return (
             "meaning"
             if self.encoder is None
@@ -40,11 +38,11 @@ class Meaning:
         )
 
     def explain_refusal(self, data: DataSet) -> str:
-        """Always empty: every text has a meaning."""
+        """Returns "": the judge accepts all data."""
         return ""
 
     def score(self, data: DataSet, trials: Sequence[ReleasedExample]) -> Iterator[Score]:
-        """The cosine of each example with its release."""
+        """Yields the cosine of each example with its release."""
         originals = vectors.encode_originals(
             tuple(join_fields(trial.example) for trial in trials), self.encoder
         )

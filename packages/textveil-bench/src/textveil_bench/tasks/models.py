@@ -1,8 +1,7 @@
-"""The judges' models, loaded once per process and shared.
+"""Models of the judges, loaded once per process and shared.
 
 In: sources: a folder or hub id, or None for the bundled model. Out: encoders and readers; their
-names in rows; their
-precision.
+names in rows; their precision.
 Not here: the models themselves (`textveil.models`).
 """
 
@@ -21,7 +20,7 @@ READER_NAME = "the bundled reader"
 
 
 def get_model_name(source: str | None, bundled: str = ENCODER_NAME) -> str:
-    """A model's name in rows, without loading it: for a folder its name, without the path."""
+    """Returns a model's name in rows; for folders without the path."""
     if source is None:
         return bundled
     return Path(source).resolve().name if os.path.isdir(source) else source
@@ -31,7 +30,7 @@ def get_model_name(source: str | None, bundled: str = ENCODER_NAME) -> str:
 def choose_precision() -> Literal["bfloat16", "float32"]:
     """Chooses the precision of networks under `reduce_precision`.
 
-    bfloat16 if the processor has instructions for it, with torch.
+    bfloat16 if torch is installed and the processor has instructions for it.
     """
     if find_spec("torch") is None:
         return "float32"
@@ -43,11 +42,11 @@ def choose_precision() -> Literal["bfloat16", "float32"]:
 
 
 def reduce_precision() -> AbstractContextManager[object]:
-    """Lets networks on torch that judge, or guess words, run in `choose_precision`; the bundled ones are not on torch.
+    """Runs torch networks in the precision of `choose_precision`, as a context manager.
 
-    Judging takes most of a sweep's time, and bfloat16 makes it faster. Sentence vectors keep a
-    cosine above 0.999 with
-    those in float32. No release depends on it.
+    It applies to networks that judge or guess words, not to the bundled ones, which do not use
+    torch. Judging takes most of a sweep's time, and bfloat16 makes it faster. Sentence vectors keep
+    a cosine above 0.999 with those in float32. No release depends on it.
     """
     if choose_precision() == "float32":
         return nullcontext()
@@ -58,7 +57,7 @@ def reduce_precision() -> AbstractContextManager[object]:
 
 @cache
 def get_encoder(source: str | None = None) -> "SentenceModel":
-    """A sentence encoder.
+    """Returns a sentence encoder.
 
     Raises:
         ModelError: there is no such model.
@@ -70,7 +69,7 @@ def get_encoder(source: str | None = None) -> "SentenceModel":
 
 @cache
 def get_reader(source: str | None = None) -> "SpanReader":
-    """A reader.
+    """Returns an extractive reader.
 
     Raises:
         ModelError: there is no such model.
@@ -82,7 +81,7 @@ def get_reader(source: str | None = None) -> "SpanReader":
 
 @cache
 def get_classifier(source: str) -> "SequenceClassifier":
-    """A sequence classifier.
+    """Returns a sequence classifier.
 
     Raises:
         ModelError: there is no such model.

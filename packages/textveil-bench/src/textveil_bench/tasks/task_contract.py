@@ -1,4 +1,4 @@
-"""The interface of tasks, and their results.
+"""Interface of tasks, and their scores.
 
 In: nothing. Out: the protocol `Judge`, and `Score`.
 Not here: any task, and how scores become rows (`cells`).
@@ -18,15 +18,15 @@ from textveil_bench.trials import ReleasedExample
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Score:
-    """One metric of a task, with a value for each example; their mean is reported.
+    """One metric of a task: a value per example, reported as mean.
 
     Attributes:
         metric: "accuracy", "F1".
         values: float64 [B].
-        chance: what guessing without the texts reaches; None if that has no meaning.
+        chance: score of guessing without the texts; None if that has no meaning.
         share: whether values from 0 to 1 are shares.
-        headline: whether the task is judged by this metric.
-        note: what readers need to know.
+        headline: whether it is the task's main metric.
+        note: note for readers of the score.
     """
 
     metric: str
@@ -45,25 +45,27 @@ class Score:
 class Judge(Protocol):
     """A judge of released examples.
 
-    If it is trained, then on originals; it never sees one when it judges.
+    A judge that is trained sees originals only in training, never when it judges.
     """
 
     @property
     def name(self) -> str:
-        """What rows call it: the judge with its model."""
+        """The judge's name in rows, with its model."""
         ...
 
     def explain_refusal(self, data: DataSet) -> str:
-        """Why this task does not apply to such data, as a continuation of "not run: "; empty if it does."""
+        """Returns why the judge refuses the data, to follow "not run: ".
+
+        Empty if it does not.
+        """
         ...
 
     def score(self, data: DataSet, trials: Sequence[ReleasedExample]) -> Iterator[Score]:
-        """Judges releases.
+        """Scores releases.
 
         Args:
             data: the trials' data set, with the labels.
-            trials: one for each example of `data`. Only `ReleasedExample.texts` is shown to the
-                judge; its answers may
-                be compared with everything.
+            trials: one for each example of `data`. The judge sees only `ReleasedExample.texts`; its
+                answers may be compared with all fields.
         """
         ...

@@ -14,13 +14,13 @@ from textveil.randomness import Floats, Values
 from textveil_bench.tasks import models
 
 STEP = 512
-"""Texts between two reports of progress."""
+"""Number of texts between two progress reports."""
 
 
 def encode(
     texts: Sequence[str], source: str | None = None, *, report: ProgressCallback = ignore_progress
 ) -> Floats:
-    """Unit vectors float32 [B, d]; a text without words has the zero vector.
+    """Encodes texts as unit vectors float32 [B, d]; zero without words.
 
     Args:
         texts: equal ones are encoded once.
@@ -40,13 +40,13 @@ def encode(
 
 @lru_cache(maxsize=8)
 def encode_originals(texts: tuple[str, ...], source: str | None = None) -> Floats:
-    """The same, cached: every cell of a sweep is compared with the same originals. Read-only."""
+    """Encodes originals as `encode`, cached for all cells. Read-only."""
     encodings = encode(texts, source)
     encodings.flags.writeable = False
     return encodings
 
 
 def compute_cosines(first: Floats, second: Floats) -> Values:
-    """Row-wise cosine of unit vectors, float64 [B]; 0 if one of them is the zero vector."""
+    """Computes row-wise cosines of unit vectors, float64 [B]; 0 for zero vectors."""
     products: Values = (first.astype(np.float64) * second).sum(axis=1)
     return products
