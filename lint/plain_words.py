@@ -3,8 +3,7 @@
 In: the source of the package and of the bench; `plain_words.json`, the figures of rooms that do not
 keep a limit yet.
 Out: a line for each limit that a room exceeds, and exit status 1. `--write` stores the present
-figures, unless one is
-higher than the stored one: a room becomes better and never worse.
+figures, unless one is higher than the stored one: a room becomes better and never worse.
 Not here: everything that ruff checks.
 """
 

@@ -6,14 +6,11 @@ Not here: how often detection errs (`benchmarks/prompts.py`), and how parts are 
 that.
 
 A part is a detector, a reader of a detector, a rule of the patterns, or a stage. It earns its place
-if it hides private
-spans, or keeps what is public or ordinary, in texts that it was not written from; or it is a guard,
-with its reason.
-What is decided, is decided on the written texts that the tagger did not see (`held_out`: a fifth of
-those that train,
-and the files `-odds`), one part at a time: of two parts that cover each other both show 0, and only
-one may go.
-`--measure` reads the texts that measure; do so once, after all decisions.
+if it hides private spans, or keeps what is public or ordinary, in texts that it was not written
+from; or it is a guard, with its reason. What is decided, is decided on the written texts that the
+tagger did not see (`held_out`: a fifth of those that train, and the files `-odds`), one part at a
+time: of two parts that cover each other both show 0, and only one may go. `--measure` reads the
+texts that measure; do so once, after all decisions.
 
 Answers of the tagger are kept in `training/work`, so that a run takes seconds.
 """

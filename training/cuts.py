@@ -1,14 +1,12 @@
 """Chooses the thresholds of the bundled tagger: `python -m training.cuts`.
 
 In: the shipped adapter, and the texts labelled with what is private that are held out of its
-training (a fifth of those
-for training). Out: values, one constant after the other, for `textveil.models.entities`, where they
-are typed in.
+training (a fifth of those for training). Out: values, one constant after the other, for
+`textveil.models.entities`, where they are typed in.
 Not here: texts that measure, on which nothing is chosen.
 
 What is hidden for nothing costs half as much again as a private part that stays: patterns and lists
-find many of those
-parts, too, and nobody takes back what the tagger hides.
+find many of those parts, too, and nobody takes back what the tagger hides.
 """
 
 import argparse
@@ -42,8 +40,7 @@ def judged(texts: list[data.Marked], found: Iterable[Entity]) -> Iterator[tuple[
     """Each private part that stays, `("missed", type)`, each that goes, `("gone", type)`, and others that go.
 
     Others are `("public", type)` and `("ordinary", type)`, by the type that the tagger gave. What
-    is of unknown
-    standing, and what is private but of no type of the tagger, counts nowhere.
+    is of unknown standing, and what is private but of no type of the tagger, counts nowhere.
     """
     tokens = tokenize([text.text for text in texts])
     hidden = np.zeros(len(tokens.words), bool)

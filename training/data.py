@@ -44,10 +44,8 @@ class Tagged(NamedTuple):
     """A sentence: words as split by the corpus, each with a label, and whether whitespace precedes it.
 
     Labels are `O`, `B-TYPE` and `I-TYPE`, the last two also with the standing of what is named
-    (`B-PERSON private`);
-    `?` where nothing is known; `~private` or `~public` where it is only known that a word is part
-    of no name of the
-    other standing.
+    (`B-PERSON private`); `?` where nothing is known; `~private` or `~public` where it is only known
+    that a word is part of no name of the other standing.
     """
 
     words: list[str]
@@ -246,8 +244,7 @@ def tagged(marked: Marked) -> Tagged:
     """A labelled text as words with labels.
 
     Street addresses are places, and cards accounts. Invented people, and what is on the border, are
-    of unknown
-    standing.
+    of unknown standing.
     """
     tokens = tokenize([marked.text])
     found = ["O"] * len(tokens.words)

@@ -1,8 +1,7 @@
 """The public frequency list: how often each word occurs in public text.
 
 In: the folder of corpora (`wikipedia_en`). Out: `data/frequencies/` of the package: the list, which
-of its words are
-ordinary, and the number of words for each row of the packaged tables.
+of its words are ordinary, and the number of words for each row of the packaged tables.
 Not here: what the list is used for (`textveil.table`), and how texts are split into words
 (`textveil.text`).
 """

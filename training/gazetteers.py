@@ -1,8 +1,8 @@
 """The gazetteers of other scripts and languages: given and family names, words that look like names, famous people.
 
 In: Faker's lists by country; the dictionaries of jieba (Chinese) and Janome (Japanese), which tell
-names from ordinary
-words; wordfreq's frequent words of Chinese and Korean; what is written by hand in `gazetteers/`.
+names from ordinary words; wordfreq's frequent words of Chinese and Korean; what is written by hand
+in `gazetteers/`.
 Out:
 `data/names/*.txt.gz` of the package.
 Not here: the names that replace others (`names`).

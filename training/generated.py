@@ -1,8 +1,7 @@
 """Generated sentences: templates filled with the names of private people and of what is public.
 
 In: `templates.txt`, `requests.txt` and `alone.txt`, Faker's names of many countries, famous people,
-entities of public
-text. Out: labelled texts (`data.Marked`).
+entities of public text. Out: labelled texts (`data.Marked`).
 Not here: corpora (`data`), and what trains on them (`tagger`).
 """
 
@@ -405,8 +404,7 @@ def renamed(marked: Marked, names: Names) -> Marked:
     """A text whose private people have other names, each word of a name always the same other one, in its casing.
 
     Names are those of countries of the text's language, in languages in Latin letters of others,
-    too. Some private
-    places and organizations change as well.
+    too. Some private places and organizations change as well.
     """
     rng = names.rng
     own = marked.language in LOCALES and (marked.language in UNCASED or rng.random() < OWN)

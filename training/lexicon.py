@@ -1,9 +1,8 @@
 """The tagger's lexicon: names of people, places, what is publicly known, and ordinary words: `make lexicon`.
 
 In: Faker's lists by country, GeoNames' places, wordfreq's frequencies, what is typed in below, the
-folder of corpora
-(`wikipedia_en`). Out: `data/lexicon/` of the package. Not here: how words are matched
-(`textveil.text.lexicon`).
+folder of corpora (`wikipedia_en`). Out: `data/lexicon/` of the package. Not here: how words are
+matched (`textveil.text.lexicon`).
 """
 
 import argparse
@@ -196,8 +195,7 @@ def public(
     """The public list: countries, what was typed in, and what stands in many articles.
 
     A single word that is on the list of names as well is public only if it was typed in, and so is
-    a name of two such
-    words that stands in few articles: many people have it.
+    a name of two such words that stands in few articles: many people have it.
     """
     found = set()
     for run, n in runs.items():

@@ -5,8 +5,7 @@ trained model.
 Not here: what is trained on what (one script per adapter), and what an adapter is (`lowrank`).
 
 A run may be stopped and restarted at any time: all randomness of a step depends on the seed and the
-step's number, and
-checkpoints are written atomically.
+step's number, and checkpoints are written atomically.
 """
 
 import json
@@ -34,8 +33,7 @@ class Run:
         every: steps between checkpoints, each with a measurement.
         device: a torch device.
         shares: (part of a name, share of the rate): each parameter has that of the first that is in
-            its name. By
-            default low-rank parts have the whole, and everything else half of it.
+            its name. By default low-rank parts have the whole, and everything else half of it.
     """
 
     folder: Path

@@ -1,8 +1,7 @@
 """Low-rank adapters of the small encoder: training them, and writing them to files.
 
 In: the encoder as its authors made it. Out: the same encoder with a trainable low-rank change in
-its linear layers, and
-the tensors of that change. Not here: how adapters are loaded and merged
+its linear layers, and the tensors of that change. Not here: how adapters are loaded and merged
 (`textveil.models.adapters`).
 """
 

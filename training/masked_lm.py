@@ -4,10 +4,8 @@ In: the articles of wikipedia_en. Out: the adapter `masked-lm`.
 Not here: how it is used (`textveil.models.context`) and measured (`measure`).
 
 A hidden word is one [MASK], and only single-piece words are hidden. Words not on the public list
-are hidden more often
-than those on it: function words are learned anyway. The output layer is tied to the input
-embeddings and, during
-training, restricted to pieces that are whole words.
+are hidden more often than those on it: function words are learned anyway. The output layer is tied
+to the input embeddings and, during training, restricted to pieces that are whole words.
 """
 
 from dataclasses import replace

@@ -1,8 +1,7 @@
 """The public lists of names: persons, locations and organizations by which names of a text can be replaced.
 
 In: Faker's lists by country, the cities and organizations below, and the folder of corpora, which
-tells what a word
-mostly is. Out: `data/names/` of the package.
+tells what a word mostly is. Out: `data/names/` of the package.
 Not here: how a name is drawn (`textveil.text.name_lists` reads the lists).
 """
 

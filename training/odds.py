@@ -1,23 +1,18 @@
 """Chooses the weights of the odds that what was found is private: `python -m training.odds`.
 
 In: the bundled tagger with its thresholds, and the texts labelled with what is private that are
-held out of its
-training (a fifth of those for training). Out: `src/textveil/data/constants/odds.json`, and the
-tagger's adapter with
-the readings that the odds need behind its labels.
+held out of its training (a fifth of those for training). Out:
+`src/textveil/data/constants/odds.json`, and the tagger's adapter with the readings that the odds
+need behind its labels.
 Not here: the tagger (`tagger`) and its thresholds (`cuts`), which are made before, and texts that
 measure.
 
 Texts count whole and in parts of a few sentences, in which there is often but one name: a name
-alone must not count as
-public only because private texts mostly name several people. Beside the parts stand sentences of
-public text with
-people whom nobody knows, and requests about people and firms, known or not: what a text says of
-somebody must not make
-him public, but his name. The odds from which names count are the highest with which no fewer go,
-over all labelled
-texts and parts, than with the tagger's thresholds alone; those of details likewise. They are chosen
-on what a fit on
+alone must not count as public only because private texts mostly name several people. Beside the
+parts stand sentences of public text with people whom nobody knows, and requests about people and
+firms, known or not: what a text says of somebody must not make him public, but his name. The odds
+from which names count are the highest with which no fewer go, over all labelled texts and parts,
+than with the tagger's thresholds alone; those of details likewise. They are chosen on what a fit on
 other texts says of each text.
 """
 

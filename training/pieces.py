@@ -1,15 +1,13 @@
 """Chooses the pieces of multilingual-e5-small that the tagger reads: `make pieces`.
 
 In: the model's tokenizer, wordfreq's frequencies, the lexicon's names. Out: `data/e5/kept.bin` of
-the package, a bit
-for each piece; the build makes tokenizer and embeddings of them (`hatch_build.py`).
+the package, a bit for each piece; the build makes tokenizer and embeddings of them
+(`hatch_build.py`).
 Not here: how many there are of each language; that follows from how often words need them.
 
 The model has 250,002 pieces for a hundred languages. Kept are those that text in the languages of
-`LANGUAGES` needs
-most, and every single character, so that nothing that can be read before becomes unreadable: a word
-whose pieces are
-gone is cut into smaller ones.
+`LANGUAGES` needs most, and every single character, so that nothing that can be read before becomes
+unreadable: a word whose pieces are gone is cut into smaller ones.
 """
 
 import argparse

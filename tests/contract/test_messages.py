@@ -21,8 +21,8 @@ RIDDLES = re.compile(r"(What|Whose|Whom|Whether|Who|Which|The same)\b(?![^.]*\?)
 """First words of a help text that leave its subject to be guessed; a question may begin so."""
 
 GERMANISMS = re.compile(
-    r"\b(as (it|they) (is|are|was|were|stands?)\b(?! (now|sent|read|written|in|before|by))|besides|so many|tells? (of|most)"
-    r"|what stands|(is|are|has|have) none\b(?! of)|whom|nothing of|in its stead"
+    r"\b(as (it|they) (is|are|was|were|stands?)\b(?! (now|sent|read|written|in|before|by))"
+    r"|besides|so many|tells? (of|most)|what stands|(is|are|has|have) none\b(?! of)|whom|nothing of|in its stead"
     r"|at the latest then|the more so|it is so that)\b"
 )
 """Turns that a reader must read twice."""

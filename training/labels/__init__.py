@@ -1,8 +1,8 @@
 """Labels of what is private: spans of public corpora that were labelled by reading, and written hard texts.
 
 In: the JSON lines beside this file (ids and offsets, no text of a corpus) with the corpora they
-belong to; texts
-written with their labels as `⟦Anna Kowalska|PERSON|private⟧`. Out: `Labelled` texts, which train or measure.
+belong to; texts written with their labels as `⟦Anna Kowalska|PERSON|private⟧`. Out: `Labelled`
+texts, which train or measure.
 Not here: what trains on them (`tagger`) and measures with them (`measure`).
 """
 

@@ -157,8 +157,7 @@ class Detection:
         Args:
             detections: the detections of the texts.
             known_values: the values that a session found earlier, to which new values are added;
-                None
-                without a session.
+                None without a session.
             reserved: further spans that must be protected.
         """
         if detections.failed:

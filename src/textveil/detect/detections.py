@@ -86,8 +86,7 @@ class Settings:
             returns doubtful spans.
         moves_ages: whether ages are moved.
         known_values: the private values of earlier texts, to which new values are added; None to
-            remember
-            nothing.
+            remember nothing.
         reserved: spans that must be protected, whatever detectors find.
     """
 

@@ -265,8 +265,7 @@ def list_possible_forms(
     Args:
         texts: any number of texts.
         longest: returns for each beginning (see `get_beginnings`) the length of the longest form
-            with
-            it; it is called once.
+            with it; it is called once.
     """
     atoms_by_text = [(text, split_atoms(text)) for text in texts]
     lengths = longest(

@@ -9,11 +9,9 @@ A single word that may be a name says little alone. Beside other private names i
 private, too; in a text without any it is not. So a candidate, which is all overlapping spans at one
 place, is scored twice. A small network reads the tagger's evidence for the candidate and for the
 words around it (`Evidence`), and features from the detectors (`CANDIDATE_FEATURES`). A second
-network reads the
-first one's score of the candidate and of its neighbours, and which identifiers are near
-(`NEIGHBOUR_FEATURES`).
-Both are fitted on texts that the tagger was not trained on: on its training texts, the tagger is
-too sure.
+network reads the first one's score of the candidate and of its neighbours, and which identifiers
+are near (`NEIGHBOUR_FEATURES`). Both are fitted on texts that the tagger was not trained on: on its
+training texts, the tagger is too sure.
 
 The score of a text depends on that text alone, and the time is linear in its words.
 """
@@ -138,9 +136,8 @@ class Weights:
     Attributes:
         units: float64 [units, features], the weight of each feature in each hidden unit. Features
             of the first network are `CANDIDATE_FEATURES` and the evidence's, of the second
-            `NEIGHBOUR_FEATURES`. The first
-            one's units also get the tagger's readings of the encoder's states, over the candidate
-            and over the words around.
+            `NEIGHBOUR_FEATURES`. The first one's units also get the tagger's readings of the
+            encoder's states, over the candidate and over the words around.
         bias: float64 [units], the biases of the hidden units.
         sum: float64 [units], the weight of each unit above 0 in the log odds.
         base: float64, the log odds where no unit is above 0.
@@ -159,8 +156,7 @@ class SpanClassifier(NamedTuple):
         first: the network that reads a candidate and the words around.
         second: the network that reads the first one's scores of a candidate and of its neighbours.
         thresholds: float64 [2], the log odds from which names, and `DETAILS`, count as private;
-            they
-            become a probability of .5.
+            they become a probability of .5.
     """
 
     first: Weights

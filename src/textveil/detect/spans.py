@@ -97,9 +97,8 @@ class Span(NamedTuple):
         score: the detector's confidence, from 0 to 1.
         source: the detector's name.
         privacy_score: the probability, from 0 to 1, that the part is about a private person or
-            thing
-            rather than a public one; 1 if the detector cannot tell. `protect.level` decides from .5
-            on.
+            thing rather than a public one; 1 if the detector cannot tell. `protect.level` decides
+            from .5 on.
         evidence: the features that the bundled tagger read there, for `scoring`; None from other
             detectors.
     """

@@ -1,7 +1,8 @@
 """The ASGI application of a gateway: API routes, probes, the page, and 404 answers.
 
 In: a `Gateway`. Out: an ASGI application.
-Not here: how requests are answered (`api_routes`, `process`, `playground`), and the server (`server`).
+Not here: how requests are answered (`api_routes`, `process`, `playground`), and the server
+(`server`).
 """
 
 from collections.abc import AsyncIterator

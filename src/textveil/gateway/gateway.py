@@ -1,7 +1,8 @@
 """The gateway: its parts, and its variants under the rules of its policy.
 
 In: a policy and what it names, a store. Out: a `Gateway`, and the variant that holds for a request.
-Not here: the application (`app`), the handling of a request (`api_routes`, `request_flow`), and the process
+Not here: the application (`app`), the handling of a request (`api_routes`, `request_flow`), and the
+process
 that serves (`process`).
 """
 

@@ -2,13 +2,13 @@
 
 In: a request of an account, for a `Gateway`. Out: the body that may be sent, and headers with the
 promise; or an answer that another program received, restored.
-Not here: callers and threads (`api_routes`); which values are text (`parsed_request`); how texts are released
+Not here: callers and threads (`api_routes`); which values are text (`parsed_request`); how texts
+are released
 (`protect_message`), and how answers of the upstream are restored (`streaming`).
 
 Clients send the whole conversation with every request. Each message is released once, and later
 sent again unchanged (`session.conversations`); so the disclosure and the spending of a conversation
-do not
-grow with the number of its requests.
+do not grow with the number of its requests.
 """
 
 import json
@@ -82,8 +82,7 @@ class PreparedRequest(NamedTuple):
         request: the request.
         chain: its messages, both already released and new.
         stored_name: the name under which the chain is stored, since the upstream or the asker
-            remembers
-            the conversation by it; None for no name.
+            remembers the conversation by it; None for no name.
     """
 
     request: ParsedRequest

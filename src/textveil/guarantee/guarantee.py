@@ -911,7 +911,8 @@ def _write_formula(guarantee: Guarantee) -> list[str]:
     return [
         _PAIRS,
         (
-            f"  {_LOSS} <= epsilon_j * d(x_j, x'_j){_format_plus(claim.additive)}   for every output "
+            f"  {_LOSS} <= epsilon_j * d(x_j, x'_j){_format_plus(claim.additive)}   for every "
+            "output "
             "y,"
         ),
         f"  d = {_METRICS[claim.metric or '']} between the rows of {claim.table}.",

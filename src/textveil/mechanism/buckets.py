@@ -74,8 +74,7 @@ class Buckets:
         """Assigns scores [m, V] to buckets between two ends.
 
         Without ends: between the smallest and the largest score of each row. `multiplicity` [m, V]
-        is
-        the number of candidates that a score represents, where it is not one.
+        is the number of candidates that a score represents, where it is not one.
         """
         number = np.empty(scores.shape, np.int16)
         counts = np.empty((len(scores), buckets), np.int64)
@@ -165,7 +164,8 @@ class BucketCache:
         rule: cuts.
         table: the candidates.
         utility: a static one.
-        max_rows: the largest number of rows held; where there is no space for more, all are dropped.
+        max_rows: the largest number of rows held; where there is no space for more, all are
+            dropped.
     """
 
     def __init__(

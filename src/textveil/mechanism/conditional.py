@@ -124,9 +124,8 @@ class ConditionalRanks(_ConditionalLaw):
         """Counts the candidates that score higher than a released row [m].
 
         One count for each private row; counting may stop at `max_rank`. Candidates are visited from
-        the
-        best liked on. None of the rest can score higher than the best liked of them would as the
-        nearest neighbour of the private row.
+        the best liked on. None of the rest can score higher than the best liked of them would as
+        the nearest neighbour of the private row.
         """
         join, logit_scores = self.utility.join, self.logit_scores
         released_scores = join(distance_scores.select(np.array([row]))[0], logit_scores[row])

@@ -81,7 +81,7 @@ def compute_fitting_codes(epsilon: float) -> float:
     """Computes the number of codes that fit epsilon.
 
     If as many are equally frequent, randomised response reaches the `compute_information_limit`, 1
-    / s. At small
-    epsilon it is 2 (no fewer are codes), and it grows as exp(epsilon) / (epsilon - 1).
+    / s. At small epsilon it is 2 (no fewer are codes), and it grows as exp(epsilon) / (epsilon -
+    1).
     """
     return float(np.expm1(epsilon) / (epsilon / -np.expm1(-epsilon) - 1))

@@ -374,7 +374,8 @@ def list_lengthening_caveats(table: EmbeddingTable) -> tuple[str, ...]:
         return ()
     return (
         (
-            f"renormalising the projection can lengthen distances by {table.lipschitz:.4g}, which is "
+            f"renormalising the projection can lengthen distances by {table.lipschitz:.4g}, which "
+            "is "
             "charged"
         ),
     )

@@ -31,10 +31,9 @@ from textveil.table import Metric
 def noise(*, eta: float | None = None, project: int | None = None) -> Perturb:
     """Multivariate Laplace noise on each word's vector; the nearest word is released.
 
-    A word's vector gets noise of density proportional to exp(-eta |z|): a Gamma(d, 1/eta) radius times a uniform
-    direction. The nearest word of the table is released. `project` runs it in that many principal
-    axes of the
-    public table, which keeps the constant and more of the meaning.
+    A word's vector gets noise of density proportional to exp(-eta |z|): a Gamma(d, 1/eta) radius
+    times a uniform direction. The nearest word of the table is released. `project` runs it in that
+    many principal axes of the public table, which keeps the constant and more of the meaning.
 
     Guarantee:
         metric DP, epsilon = eta per unit of chord distance (Euclidean for raw rows), sharp for the
@@ -65,8 +64,7 @@ def stencil(
     """Each word's vector is mixed with its neighbours' by a Gaussian window; no noise.
 
     The nearest word to the weighted mean of L words is released. A baseline: most words survive it,
-    and
-    `exclude_original`, the paper's rule that the word itself is never released, only hides that
+    and `exclude_original`, the paper's rule that the word itself is never released, only hides that
     from a count.
 
     Guarantee:
@@ -106,11 +104,9 @@ def d_chi_stencil(
     """Neighbouring words are mixed by a Gaussian window, noise is added, the nearest word is released.
 
     Released row i is sum_j f_ij e(x_j) + noise(eta_i), decoded to the nearest word. Odd L puts the
-    top weight on the
-    word itself; even L shares it between the word and one neighbour (`side`), which caps what can
-    be kept.
-    `noise` takes any noise; for coordinate-laplace `eta` is its nominal, for von-mises-fisher its
-    kappa.
+    top weight on the word itself; even L shares it between the word and one neighbour (`side`),
+    which caps what can be kept. `noise` takes any noise; for coordinate-laplace `eta` is its
+    nominal, for von-mises-fisher its kappa.
 
     Guarantee:
         metric DP with epsilon_j = sum over released rows i of eta_i f_ij per unit of chord
@@ -158,11 +154,9 @@ def polar(
     """A von Mises-Fisher draw around each word's direction; the nearest word by cosine is released.
 
     Only the direction of a vector is used and moved: the released direction has density
-    proportional to
-    exp(kappa <direction, word>). With `convention` code, the number given as kappa is the epsilon
-    of the paper's public
-    code, and kappa is that over pi. `radius` also privatizes the vector's length, as the paper's
-    full mechanism does.
+    proportional to exp(kappa <direction, word>). With `convention` code, the number given as kappa
+    is the epsilon of the paper's public code, and kappa is that over pi. `radius` also privatizes
+    the vector's length, as the paper's full mechanism does.
 
     Guarantee:
         metric DP, epsilon = kappa per unit of chord distance, sharp; local DP kappa * diameter (at
@@ -190,10 +184,9 @@ def laplace(
     """Independent Laplace noise on every coordinate; the nearest word is released.
 
     --epsilon is per unit of l1 distance (scale 1/epsilon). `nominal` is instead an epsilon for the
-    whole table:
-    with `calibration` honest the scale is D_1 / nominal (D_1 the table's l1 diameter), and nominal
-    is the local DP
-    really spent; with `paper` it is Delta_1 / nominal (Delta_1 the sum of the coordinates' ranges).
+    whole table: with `calibration` honest the scale is D_1 / nominal (D_1 the table's l1 diameter),
+    and nominal is the local DP really spent; with `paper` it is Delta_1 / nominal (Delta_1 the sum
+    of the coordinates' ranges).
 
     Guarantee:
         metric DP in the l1 distance, epsilon = 1/scale per unit; local DP D_1 / scale.
@@ -218,8 +211,8 @@ def exponential(
     """Draws each word from the whole vocabulary with probability proportional to exp(-c distance).
 
     Weights are integers and the draw is exact, so that every word of the table can come out.
-    `calibration` exact finds
-    the largest c whose constant on the public table is at most epsilon; paper takes c = epsilon /
+    `calibration` exact finds the largest c whose constant on the public table is at most epsilon;
+    paper takes c = epsilon /
     2.
 
     Guarantee:
@@ -243,9 +236,8 @@ def santext(*, c: float | None = None, calibration: Literal["exact", "paper"] = 
     """Draws each word from the whole vocabulary with probability proportional to exp(-c distance), c = epsilon / 2.
 
     It is `exponential` with the paper's c. The statement has the true constant of the public table,
-    which is little
-    more than c: about half of the --epsilon that was given, for the paper's factor 2 is almost all
-    slack.
+    which is little more than c: about half of the --epsilon that was given, for the paper's factor
+    2 is almost all slack.
 
     Guarantee:
         metric DP in the table's distance, epsilon = c + max (ln Z_x' - ln Z_x) / d(x, x'), never
@@ -300,10 +292,8 @@ def custext(
     """Draws each word from a list of k words, nearer ones more often.
 
     `mapping` conservative cuts the vocabulary into disjoint groups of k; aggressive takes the k
-    nearest words of each
-    word. A word is drawn with probability proportional to exp(epsilon score / 2); scores go from 1
-    for the nearest to 0
-    for the farthest of the list.
+    nearest words of each word. A word is drawn with probability proportional to exp(epsilon score /
+    2); scores go from 1 for the nearest to 0 for the farthest of the list.
 
     Guarantee:
         none for all words: the output shows the group, or rules out all words whose list it is not
@@ -349,8 +339,7 @@ def rantext(*, nominal: float | None = None) -> Confined:
     """Draws each word from those nearer than a random radius, nearer ones more often (RANTEXT of InferDPT).
 
     The radius is the length of Laplace noise on the word's vector. Its scale hardly depends on
-    epsilon, and not at all
-    on the word.
+    epsilon, and not at all on the word.
 
     Guarantee:
         none: the radius is much the same for all words, so an output rules out all words that are
@@ -430,10 +419,8 @@ def cape(
     """Scores words by a language model's logits and by distance; draws a bucket of scores, then a word of it.
 
     A score is L^lambda_L D^lambda_D with L = clip(logit - floor, 0, bound - floor) and D =
-    exp(-distance / diameter).
-    `context` says what the language model sees: nothing, the original text (as the paper), what was
-    released before, or
-    public words.
+    exp(-distance / diameter). `context` says what the language model sees: nothing, the original
+    text (as the paper), what was released before, or public words.
 
     Guarantee:
         local DP; the epsilon printed is exact without context on a small or shipped table, else a
@@ -481,8 +468,8 @@ def rankcape(
     """Sorts words by any score, and draws by rank: each of the k best with weight exp(epsilon), all others with 1.
 
     `sizes` and `heights` make more levels: a word of level i has weight exp(epsilon height_i).
-    Without `context` words
-    are sorted by distance; with it, by Cape's score under what the language model sees.
+    Without `context` words are sorted by distance; with it, by Cape's score under what the language
+    model sees.
 
     Guarantee:
         local DP, epsilon, whatever the scores and the context: the probabilities are always the
@@ -524,10 +511,8 @@ def mask_and_fill(
     """A language model writes every protected word anew, from the words that pass.
 
     Protected words are hidden from the model. `order` together asks it once for a text; in turn, it
-    fills them in from
-    left to right and sees what it wrote. `temperature` 0 takes the likeliest word of the table;
-    above, a word is drawn
-    with a weight of exp(logit / temperature).
+    fills them in from left to right and sees what it wrote. `temperature` 0 takes the likeliest
+    word of the table; above, a word is drawn with a weight of exp(logit / temperature).
 
     Guarantee:
         local DP with epsilon 0 for the value of every protected word: the release follows from the

@@ -119,8 +119,7 @@ class Exponential:
         """Draws a candidate for every row, exactly by its weight.
 
         The probability is proportional to `compute_weights` of the distances of pairs. Candidates
-        are
-        proposed by whole numbers that are nowhere below their weights, made once for equal rows
+        are proposed by whole numbers that are nowhere below their weights, made once for equal rows
         from bounds of their distances, and accepted with the probability weight / (upper weight).
         So the law is that of the weights whatever the bounds are, and the weight of a candidate is
         a function of two rows alone.

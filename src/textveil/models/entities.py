@@ -135,10 +135,8 @@ class Evidence:
 
     Attributes:
         summary: for each of `TAGGER_KINDS` the mean of the words' log probabilities, then for each
-            the
-            largest; the shares of words on each of `LEXICON_LISTS`; the logarithms of 1 and the
-            number of
-            words around, and of the entity's.
+            the largest; the shares of words on each of `LEXICON_LISTS`; the logarithms of 1 and the
+            number of words around, and of the entity's.
         entity_reading: the mean of the first half of the readings, over the entity's words.
         context_reading: the mean of the second half, over the words around.
     """

@@ -126,8 +126,7 @@ def search_epsilon(success: Callable[[float], float], risk: float) -> float:
     """Finds the largest epsilon whose success is within a risk, by bisection.
 
     Up to `EPSILON_TOLERANCE`. The returned value was tried: success is at most the risk there, even
-    if it
-    should not rise everywhere.
+    if it should not rise everywhere.
 
     Args:
         success: the share of words that are guessed under an epsilon; it rises with epsilon.

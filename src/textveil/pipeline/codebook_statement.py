@@ -72,8 +72,7 @@ def add_codebook_notes(
         claim: claim of the mechanism, on the coarse view.
         table: the coarse view, or a projection of it.
         guess_rate: bound on how often the likeliest word of a code is guessed right, None where
-            that is
-            not known.
+            that is not known.
         consistent: True if equal words are released alike.
         drawn_groups: True if the group of a word is drawn at random.
         has_other_draws: True if names or figures are drawn that are no codes.

@@ -33,8 +33,7 @@ class DrawResult:
         spent: float64 [N], epsilon of each word; infinite where it passes.
         parameter: float64 [n], the mechanism's parameter at every protected unit.
         restricted_epsilon: float64 [N], epsilon of each word under the mechanism's restricted
-            claim; infinite
-            without one.
+            claim; infinite without one.
         local_dp_cap: float64 [n], the largest local DP loss of every protected unit.
         capped: bool [n], whether that is less than its epsilon and the diameter imply.
     """

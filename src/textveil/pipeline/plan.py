@@ -78,8 +78,7 @@ def detect(
         tokens: the words of a batch.
         queries: the purpose of each text; None where the options set it or nothing needs it.
         deduplicate: True to search equal texts once, so that `Detections.whole` has those of the
-            batch;
-            not in a session, where a text's values may have been found in earlier texts.
+            batch; not in a session, where a text's values may have been found in earlier texts.
 
     Raises:
         InputError: queries are given and nothing needs them, or the other way.

@@ -161,8 +161,7 @@ def note_losses(
         plan: plan of the batch.
         release: draw of the batch.
         replayed: bool [N], words that this session has released before, as they were drawn; they
-            lose
-            nothing more.
+            lose nothing more.
         notes: notes of the session.
         alike: True if this release and earlier ones of the session show which words are equal.
 

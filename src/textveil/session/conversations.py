@@ -230,9 +230,8 @@ class ChainSession(Session):
         reservations: charges for that message.
         spends: spending of all messages that this request released.
         charge_key: idempotency key of the charge, derived from the message and all before it, so
-            that it
-            is charged once. Draws for the parts of a message are charged part by part, in their
-            order.
+            that it is charged once. Draws for the parts of a message are charged part by part, in
+            their order.
     """
 
     def __init__(
@@ -367,7 +366,8 @@ class MessageChain:
         upstream_name: the upstream's name of the conversation that it stores itself, and that these
             messages continue; None where it stores nothing.
         cache: cache of parsed conversations; None to parse everything.
-        charge_total: True to charge the sum, too, to an account of the table `ALL`, which can be limited.
+        charge_total: True to charge the sum, too, to an account of the table `ALL`, which can be
+            limited.
 
     Attributes:
         can_continue: True if there is no `upstream_name`, or its state is known; else nothing must
@@ -377,8 +377,7 @@ class MessageChain:
             that are known.
         draw_count: number of messages in which `release` has drawn something.
         repeat_count: number of messages that were released before, here or in another conversation,
-            and
-            in which nothing was drawn now.
+            and in which nothing was drawn now.
     """
 
     def __init__(
@@ -606,8 +605,7 @@ class MessageChain:
             answers: pairs of the answer as the model wrote it, and as it was restored.
             signed_pairs: the same pairs for the signed texts in them.
             consecutive: True if the answers follow one another; else the client continues with one
-                of
-                them.
+                of them.
         """
         new_rows: dict[bytes, bytes] = {}
         replacements: dict[bytes, bytes] = {}

@@ -2,7 +2,8 @@
 
 In: a tree of keys with their originals, and the answer in pieces of any size. Out: the answer with
 the originals.
-Not here: what is remembered, and what is ambiguous (`snapshot`); sessions on the disk (`session_file`).
+Not here: what is remembered, and what is ambiguous (`snapshot`); sessions on the disk
+(`session_file`).
 """
 
 import codecs
@@ -135,8 +136,7 @@ def build_trie(
             no quotation marks.
         names: the replaced names; no two have the same `form` when folded.
         plain_words: folded words that were released unchanged, so that they cannot be the plural of
-            a
-            name.
+            a name.
     """
     root = Node()
     names = list(names)

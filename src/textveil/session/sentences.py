@@ -104,8 +104,7 @@ def is_name_word(word: str, language: Language, *, is_first_word: bool, is_besid
         is_first_word: True if it is the first of its sentence, where ordinary words have capitals,
             too.
         is_beside: True if it follows a name directly, where in most languages no ordinary word has
-            a
-            capital.
+            a capital.
     """
     bare = re.sub(r"['’ʼ].*", "", word).replace("ß", "ss")
     if any(is_public(form) or not may_be_name(form) for form in (word, bare)):

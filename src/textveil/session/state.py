@@ -2,8 +2,7 @@
 
 In: what a release adds. Out: a snapshot for the next release, and the way back for answers.
 Not here: the snapshot and its queries (`snapshot`), how an answer is searched (`restore`),
-sessions
-on the disk (`session_file`), and what is replaced (`pipeline`).
+sessions on the disk (`session_file`), and what is replaced (`pipeline`).
 """
 
 from collections import ChainMap
@@ -176,8 +175,7 @@ class Session:
         Args:
             release: builds the release from a snapshot and returns it with the delta that it adds.
                 It is called again where another thread committed in between; after `MAX_ATTEMPTS`
-                it
-                runs under the lock, and other threads wait. If it raises, nothing is committed.
+                it runs under the lock, and other threads wait. If it raises, nothing is committed.
         """
         for _ in range(MAX_ATTEMPTS):
             result, delta = release(self._snapshot)

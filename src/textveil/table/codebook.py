@@ -75,8 +75,7 @@ class Book:
         options: how it was made: seed, sizes and so on.
         coarser: for a nested book its coarser levels, with ever more codes; each code is a union of
             codes of the next level, and of this book after the last. `get_level` gives them as
-            parts of
-            this book.
+            parts of this book.
         whole: for a coarser level, the nested book that contains it.
     """
 
@@ -560,8 +559,7 @@ class Books:
     Attributes:
         parts: the distinct books.
         book_numbers: for each group in order (sensitive and important, sensitive, important, other)
-            the
-            number of its book.
+            the number of its book.
     """
 
     parts: tuple[Book, ...]

@@ -652,8 +652,7 @@ def compute_bounds(parts: Parts, metric: str, *, passes: int = 4) -> TableConsta
 
     For tables too large for all pairs. The diameters are upper bounds: from balls about the mean,
     by `compute_diameter_bound` and in l1; at most 2 for chord; the l1 diameter at most sqrt(d)
-    times the
-    other; both at most the coordinate range. Constants without such a bound are None.
+    times the other; both at most the coordinate range. Constants without such a bound are None.
 
     Args:
         parts: the rows [V, d]; finite, at least two.

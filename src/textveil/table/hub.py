@@ -2,7 +2,8 @@
 
 In: a folder, or a repository and a file name. Out: a file's local path; whatever a caller loads
 from there.
-Not here: what is in the files (`minilm`, `wordpiece`, `input_embeddings`). Only the names are sent, nothing
+Not here: what is in the files (`minilm`, `wordpiece`, `input_embeddings`). Only the names are sent,
+nothing
 of the user's.
 """
 

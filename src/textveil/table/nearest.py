@@ -2,7 +2,8 @@
 
 In: the rows of a table, and queries. Out: for each query the row with the largest cosine or
 smallest distance.
-Not here: low precision and its error (`quantized`, `streamed`, `cuda`); which of cosine and distance a
+Not here: low precision and its error (`quantized`, `streamed`, `cuda`); which of cosine and
+distance a
 table wants (`embedding`).
 
 For a query q and a row v let q' and v' be their roundings, and s' the computed product of those.

@@ -2,7 +2,8 @@
 
 In: the stored rows, perhaps mapped from disk, and queries. Out: scores of a batch of queries, with
 bounds.
-Not here: the search itself (`nearest`), the bound and rows that are kept as integers (`quantized`), the
+Not here: the search itself (`nearest`), the bound and rows that are kept as integers (`quantized`),
+the
 product (`int8`).
 
 Rows become integers as they are read. They stay in their order and are not rotated, as that would

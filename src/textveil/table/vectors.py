@@ -2,7 +2,8 @@
 
 In: a file, the folder of a model, or a hub id. Out: `Vectors`, a stream of blocks of words and
 rows.
-Not here: how a table is stored (`store`), and how a model's embeddings are read (`input_embeddings`).
+Not here: how a table is stored (`store`), and how a model's embeddings are read
+(`input_embeddings`).
 
 The format is recognized by content. Malformed input is refused with the file's name, the place and
 the reason; on request such words are skipped and counted instead. Memory holds one block and the

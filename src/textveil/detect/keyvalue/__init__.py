@@ -1,7 +1,8 @@
 """Structure: finds private values by their keys.
 
 In: texts of prose, data or code, or a mix. Out: spans of values; keys and code stay.
-Not here: the meaning of keys (`field_names`), the forms of values (`values`), their places (`parsers`,
+Not here: the meaning of keys (`field_names`), the forms of values (`values`), their places
+(`parsers`,
 `tables`), and identifiers that need no key (`patterns`).
 
 A value is taken if its key can only mean something private (`patientName`, `Geburtsdatum`), or if

@@ -3,7 +3,8 @@
 Formats are CSV, TSV, Markdown, aligned columns and SQL.
 
 In: a text. Out: `KeyedValues`, a record per row.
-Not here: the meaning of headers (`field_names`), the forms of cells (`values`), pairs of keys and values
+Not here: the meaning of headers (`field_names`), the forms of cells (`values`), pairs of keys and
+values
 (`parsers`).
 """
 

@@ -324,8 +324,7 @@ def _find_anywhere(
     """Finds a rule's matches in a text.
 
     With `number_starts`, they begin only where a number starts; with `reach`, they lie near the
-    rule's
-    signs.
+    rule's signs.
     """
     at = 0
     if rule.numeric_prefix:

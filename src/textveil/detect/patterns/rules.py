@@ -195,11 +195,9 @@ class Rule(NamedTuple):
         can_precede: whether the identifier may also come before those words.
         adjacent: whether it must follow the words directly, as the pattern says from their end on.
         numeric_prefix: whether it is tried only where a number starts, with at most a few letters
-            before its
-            first digit.
+            before its first digit.
         digits: digits that the text must have for the rule to be tried; with `numeric_prefix`,
-            digits of the
-            number that starts.
+            digits of the number that starts.
         triggers: substrings in lower case, one of which the text must have for the rule to be
             tried.
         window: characters before and behind a sign that a match may reach: the rule is tried only

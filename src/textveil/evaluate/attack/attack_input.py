@@ -65,13 +65,11 @@ class View:
         words: how text became words.
         layout: roles and texts of the T positions.
         output_rows: int64 [n], the row that the mechanism drew for every protected position, -1 for
-            a
-            placeholder. Whoever knows the mechanism is given it also where words were re-ranked,
+            a placeholder. Whoever knows the mechanism is given it also where words were re-ranked,
             though it is then not seen: it tells at least as much as what is, so that no attacker on
             the release alone does better.
         visible_word_rows: int64 [n], the row in `origin` of the word that is shown, -1 for a
-            placeholder:
-            that of `output_rows` but where words were re-ranked.
+            placeholder: that of `output_rows` but where words were re-ranked.
         parameter: float64 [n], the mechanism's parameter there.
         pass_rows: int64 [T], the row of a word that passed, in `table`, -1 where none did.
         groups: names of the budget groups.
@@ -84,11 +82,9 @@ class View:
         name_items: names that were drawn from lists; they are no positions. None where no name is
             drawn.
         source_table: where the table is a list of names: the table of all words, and the rows that
-            the
-            names have there.
+            the names have there.
         other_releases: further releases of the same texts, each drawn anew; they differ from this
-            one in
-            what was drawn alone.
+            one in what was drawn alone.
         program: what made the releases, with options and budgets, and separate draws: whoever has
             it can release other texts in the same way. None where it is not known.
     """

@@ -49,11 +49,9 @@ class Bayes:
     """Guesses the private word that is likeliest after Bayes: prior times the probability of the released word.
 
     No attacker who looks at one released word at a time, and has that prior, is right more often,
-    where the law is
-    known. Where it is estimated from draws, success is a lower bound. The prior is uniform over the
-    table's rows; or
-    the frequency of words in public text; or what a masked language model expects from the released
-    words around.
+    where the law is known. Where it is estimated from draws, success is a lower bound. The prior is
+    uniform over the table's rows; or the frequency of words in public text; or what a masked
+    language model expects from the released words around.
 
     Of several releases of a text (`textveil attack --releases`), each drawn anew, the attacker
     combines the evidence of all. Where memory repeats the first release, the other releases add
@@ -63,9 +61,8 @@ class Bayes:
         priors: which of uniform, unigram and context.
         k: the number of guesses that count; where a mechanism mixes words, at most 9.
         draws: noisy vectors per distinct released row, where the law has to be estimated. Too few
-            make the attacker too
-            sure, and the bound low; coordinate-wise Laplace noise in hundreds of dimensions takes
-            many, and long.
+            make the attacker too sure, and the bound low; coordinate-wise Laplace noise in hundreds
+            of dimensions takes many, and long.
         model: of the prior `context`: a folder or hub id of a masked language model; None is the
             bundled one.
     """

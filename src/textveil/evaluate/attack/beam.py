@@ -2,7 +2,8 @@
 
 In: what is known of the candidates of each word, what public text teaches. Out: how likely each
 candidate is, over whole texts.
-Not here: which words are candidates (`candidates`), and what stands around a word (`context_features`).
+Not here: which words are candidates (`candidates`), and what stands around a word
+(`context_features`).
 """
 
 from collections.abc import Iterator

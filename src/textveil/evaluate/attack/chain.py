@@ -366,8 +366,7 @@ class WindowChannel:
         """Picks sample rows [b, STRATA] that stand for all lower-scoring rows.
 
         For all rows that score below `thresholds` [b, 1]; returned with them are their shares of
-        the
-        rest.
+        the rest.
         """
         below = scores < thresholds
         order = np.argsort(

@@ -62,8 +62,7 @@ class WordContext:
         documents: int64 [B + 1], where each text starts among the T words of all texts.
         visible_words: int64 [T], the number of each word that passed; -1 for all others.
         ratio_row: int64 [n, S], the row of `knowledge.ratio_row` that the neighbour at each side
-            has; the last
-            one, which is empty, where it did not pass.
+            has; the last one, which is empty, where it did not pass.
         neighbour_cell: int64 [n, S], the cell of the neighbour at each side; -1 where it is none.
     """
 

@@ -143,8 +143,7 @@ def _copy_texts(layout: Layout, pass_rows: Ids) -> tuple[Layout, Ids, Ids]:
     """Copies the first texts of a layout for the rehearsal.
 
     As often as `MIN_REHEARSAL_WORDS` words need. Returns the layout, its `pass_rows`, and the
-    numbers of its
-    words.
+    numbers of its words.
     """
     text_count = int(np.searchsorted(np.cumsum(layout.sizes), MIN_REHEARSAL_WORDS)) + 1
     documents = layout.documents[: text_count + 1]

@@ -98,8 +98,7 @@ class Knowledge:
         neighbours: by distance and side (-1 is the word before), how much likelier words are beside
             each.
         associations: pointwise mutual information of words in one text, where positive: sparse [U +
-            1,
-            U + 1].
+            1, U + 1].
         line: int64, the words of all public texts in their order, with edges around each text; -1
             for a word that is not known.
     """

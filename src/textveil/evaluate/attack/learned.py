@@ -148,9 +148,8 @@ class Learned:
     evidence.
 
     What was counted in public texts is kept as long as the attacker: of many releases only the
-    first ones wait for it.
-    With one seed, so is what can be guessed without what was drawn, which many budgets have in
-    common.
+    first ones wait for it. With one seed, so is what can be guessed without what was drawn, which
+    many budgets have in common.
 
     Args:
         public: texts of the same kind as the releases, of which none is among the private ones.
@@ -159,19 +158,16 @@ class Learned:
         simulated: the number of words of public texts that the mechanism is tried on.
         passes: how often candidates are weighed by what their neighbours are taken to be.
         language: which language model is asked besides, in the end, what fits between the words
-            that are guessed:
-            `none`; `trigram`, the model of general English that comes with PocketSphinx; `masked`,
-            a masked language
-            model; or `causal`, a generative one, which reads what stands before. These two take
-            most of the time.
+            that are guessed: `none`; `trigram`, the model of general English that comes with
+            PocketSphinx; `masked`, a masked language model; or `causal`, a generative one, which
+            reads what stands before. These two take most of the time.
         beam: how many texts a beam search keeps at each word, which in the end looks for whole
-            texts that are likely
-            under trigrams of the public texts. 0 is no search, 64 finds most, and 576 keeps all.
+            texts that are likely under trigrams of the public texts. 0 is no search, 64 finds most,
+            and 576 keeps all.
         model: a folder or hub id of the masked or causal language model; None is the bundled masked
             one.
         draws: noisy vectors per distinct released row, where the law has to be estimated; with more
-            it finds
-            more.
+            it finds more.
     """
 
     name: ClassVar[str] = "learned"

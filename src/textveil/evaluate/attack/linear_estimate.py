@@ -51,8 +51,7 @@ class MixedEvidence:
         rows: int64 [n, F], rows released or passed at each offset, -1 for none.
         neighbours: int64 [n, G], protected positions at each offset but 0, -1 for none.
         expected_vectors: float32 [n, d], the expected vector of each position; None if nothing is
-            believed
-            yet.
+            believed yet.
     """
 
     vectors: EmbeddingTable

@@ -100,8 +100,7 @@ def rank_candidates(
     Under a prior and the mechanism's law.
 
     Of several releases all are weighed, see `rank_after_releases`. Computed once per view, prior,
-    model and
-    number of draws. A mechanism that mixes words is decoded jointly.
+    model and number of draws. A mechanism that mixes words is decoded jointly.
 
     Args:
         view: what the attacker sees.

@@ -3,8 +3,7 @@
 In: text that a person types in a browser of this machine. Out: a page, and the JSON that it asks
 for.
 Not here: requests of programs (`gateway.api_routes`), the release of text (`pipeline`), and the
-colours
-(`render`).
+colours (`render`).
 """
 
 from textveil.gateway.playground.routes import Playground

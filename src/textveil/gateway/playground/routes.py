@@ -1,7 +1,8 @@
 """Routes of the playground: the page, and its JSON requests.
 
 In: a gateway and its options. Out: routes, for the application (`app`).
-Not here: origin checks (`origin_check`), stored pages (`pages`), and the texts of the page (`view`).
+Not here: origin checks (`origin_check`), stored pages (`pages`), and the texts of the page
+(`view`).
 
 Typed text is sent nowhere before the page says "ask", and then only the shown release. Texts are in
 memory alone, apart from the conversations of clients.

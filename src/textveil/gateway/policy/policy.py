@@ -197,7 +197,8 @@ class PolicyRule:
         schemas: as in the policy.
         unknown: as in the policy.
         users: as in the policy.
-        requests: as in the policy; not with routes or models, since it counts all requests of a key.
+        requests: as in the policy; not with routes or models, since it counts all requests of a
+            key.
         budget: as in the policy; not with routes or models.
     """
 

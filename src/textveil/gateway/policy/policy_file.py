@@ -37,7 +37,8 @@ MAX_FAULTS = 20
 """Maximal number of faults in an error."""
 
 EMPTY_POLICY = (
-    "the file sets nothing: write what the gateway does, such as `upstream: URL`, or start the gateway "
+    "the file sets nothing: write what the gateway does, such as `upstream: URL`, or start the "
+    "gateway "
     "without a policy for its defaults"
 )
 

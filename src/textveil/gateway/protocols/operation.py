@@ -148,26 +148,20 @@ class Operation:
         needs: fields without which a request is refused.
         message: table of one message of a request, such as an answer that a client sends back.
         find_messages: yields the roles and places of the messages of a request, in order. Texts
-            outside
-            of messages are released after them.
+            outside of messages are released after them.
         list_answer_messages: returns the messages of an answer as clients send them back, in each
-            form in which
-            they do; none if they never do.
+            form in which they do; none if they never do.
         get_reference: returns the role of a message that a client may name instead of sending it
-            back;
-            None if it cannot.
+            back; None if it cannot.
         is_sequential: whether these messages follow each other; else the client goes on with one of
             them.
         find_predecessor: returns the upstream's name of the remembered conversation or answer that
-            a request
-            continues; None for none.
+            a request continues; None for none.
         get_conversation: returns the upstream's name of the conversation that it adds a request to;
-            None for
-            none.
+            None for none.
         list_upstream_names: returns the names under which the upstream remembers an answer.
         correct_offsets: corrects character offsets into the request's documents after texts were
-            changed;
-            given a request or an answer, and the request, each before and after.
+            changed; given a request or an answer, and the request, each before and after.
         stream: creates the restorer of an answer's events; None if there are none.
         is_json_requested: true if a request asks for an answer in JSON.
         build_error: converts an error to the form of the API.

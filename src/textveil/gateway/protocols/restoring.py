@@ -44,8 +44,8 @@ class RestoreOptions:
 
     Attributes:
         hosts: addresses of these hosts; `*.example.org` for all below a name.
-        tools: all arguments of these tools, which write local files and open nothing;
-            `*` in a name stands for anything.
+        tools: all arguments of these tools, which write local files and open nothing; `*` in a name
+            stands for anything.
     """
 
     hosts: tuple[Annotated[str, Field(min_length=1)], ...] = ()
@@ -129,8 +129,7 @@ class AnswerRestorer:
             content: the JSON of the answer.
             rule: the table of its leaves.
             restore: restores the text at a path, given the path, the text and its act; None to
-                restore
-                each text as a whole.
+                restore each text as a whole.
         """
         changed: dict[Path, Any] = {}
         for path, act, value in find_leaves(content, rule):
@@ -216,8 +215,7 @@ def _find_tool(value: Any, path: Path) -> str:
 def _find_nearest_text(answer: Any, path: Path) -> str:
     """Returns the text nearest to a path.
 
-    It is the `text` or `content` of the innermost object around the path that has one; ""
-    if none
+    It is the `text` or `content` of the innermost object around the path that has one; "" if none
     has.
     """
     value, texts = answer, [""]

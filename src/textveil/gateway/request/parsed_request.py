@@ -1,8 +1,7 @@
 """Parsed requests: their texts by message, and the body with releases.
 
 In: JSON, the table of its API, a policy. Out: `ParsedRequest`: utterances to release, and the body
-with
-their releases.
+with their releases.
 Not here: the tables (`protocols`), how texts are released (`protect_message`).
 """
 

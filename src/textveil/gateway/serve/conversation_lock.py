@@ -2,7 +2,8 @@
 
 In: the name of the conversation. Out: a lock for the length of a block, or a refusal where too many
 wait.
-Not here: requests of other processes, of which one is refused (`request_flow`); and threads (`worker_pools`).
+Not here: requests of other processes, of which one is refused (`request_flow`); and threads
+(`worker_pools`).
 
 A waiting request holds no thread, and takes one lock only: a request with the lock never waits for
 another request.

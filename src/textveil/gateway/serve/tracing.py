@@ -1,8 +1,7 @@
 """Traces: duration of a request and its steps, for OpenTelemetry, if installed.
 
 In: records of requests. Out: spans `textveil.request`, `.protect`, `.upstream` and
-`.restore`, with
-counts.
+`.restore`, with counts.
 Not here: the destination of spans, which the program that sets up OpenTelemetry names
 (`opentelemetry-instrument`).
 

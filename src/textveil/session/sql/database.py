@@ -1,9 +1,9 @@
 """Database of a store: connections, transactions, and the sealed rows of sessions.
 
 In: a URL, and where keys lie. Out: `Database`.
-Not here: sessions (`session.database_store`), how rows are sealed (`encryption`) and looked up (`view`),
-and the
-tables (`schema`).
+Not here: sessions (`session.database_store`), how rows are sealed (`encryption`) and looked up
+(`view`),
+and the tables (`schema`).
 """
 
 import os

@@ -243,7 +243,8 @@ def read_deployment_key(key_store: KeyStore, *, make: bool) -> bytes:
     )
     if key is None:
         raise StoreError(
-            f"the key of this store is missing: set {KEY_VARIABLE} to the key, or {FOLDER_VARIABLE} "
+            f"the key of this store is missing: set {KEY_VARIABLE} to the key, or "
+            f"{FOLDER_VARIABLE} "
             f"to the folder that holds {DEPLOYMENT_NAME}.key. Nothing was read or written"
         )
     if len(key) != KEY_BYTES:

@@ -111,8 +111,7 @@ class LedgerStatements:
             the kind `CAP_KIND`.
         link: selects the link of its entry `of_number`.
         lookup: select its entries whose key, or whose number, is one of `values`, each with the
-            link
-            `before` it.
+            link `before` it.
         ended: selects an entry of a kind in `values` that ends `of_number`.
         append: statements that add an entry and update the row of the account; and those that also
             do what `cap` does.

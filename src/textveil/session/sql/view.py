@@ -1,8 +1,7 @@
 """Lazy view of a session in a database, and additions as rows.
 
 In: a `RowCipher`, and a reader of rows. Out: a `StoredSnapshot`, which takes the place of a
-`Snapshot`;
-`SealedRow`s.
+`Snapshot`; `SealedRow`s.
 Not here: transactions (`session_file`), and the queries of a snapshot (`session.snapshot`).
 
 Rows are read on demand, so a session of a million values opens as fast as an empty one. They are

@@ -53,7 +53,10 @@ def check_restricted(subject: Subject) -> AuditFinding:
         if law is None:
             return make_unchecked(
                 name,
-                "the output law has no closed form, and samples are not compared with such promises",
+                (
+                    "the output law has no closed form, and samples are not compared with such "
+                    "promises"
+                ),
             )
         pairs = mechanism.mark_restricted_pairs(table, rows) & ~np.eye(len(rows), dtype=bool)
         pair_distances = compute_distances(table, promise, rows)

@@ -131,7 +131,8 @@ def resolve_book(name: str, table: EmbeddingTable, material: TextParts, folder: 
         return codes
     if kind == "task" and material.shelf.kind == "choice":
         raise ConfigError(
-            f"the labels of {material.shelf.name} are letters of options, which words do not predict: "
+            f"the labels of {material.shelf.name} are letters of options, which words do not "
+            "predict: "
             "it has no task book"
         )
     shelf = material.shelf

@@ -330,7 +330,8 @@ def format_markdown(choices: Sequence[Choice]) -> Iterator[str]:
         )
         yield ""
         yield (
-            "| release | utility kept | first guess | first ten | guarantee per word | judge | over "
+            "| release | utility kept | first guess | first ten | guarantee per word | judge | "
+            "over "
             "the papers' best |"
         )
         yield "|---|---|---|---|---|---|---|"
@@ -395,7 +396,8 @@ def format_all_public(rows: Sequence[StoredRow]) -> Iterator[str]:
             yield f"**{choice.data}, budgets for {choice.level:g}**: {len(words)} texts attacked"
             yield ""
             yield (
-                f"| release | utility kept | guessed, from {few_texts:,} texts | from {all_texts:,} | "
+                f"| release | utility kept | guessed, from {few_texts:,} texts | from "
+                f"{all_texts:,} | "
                 "difference |"
             )
             yield "|---|---|---|---|---|"

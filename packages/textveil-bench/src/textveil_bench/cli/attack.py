@@ -38,12 +38,14 @@ FINDINGS_FILE = "findings.json"
         "findings/"
     ),
     (
-        "textveil attack posts.jsonl --field post --profile paper-noise --attacks attribute --label "
+        "textveil attack posts.jsonl --field post --profile paper-noise --attacks attribute "
+        "--label "
         "gender"
     ),
     "textveil attack letters.txt --mechanism exponential --epsilon 6 --releases 12",
     (
-        "textveil attack dev.tsv --field sentence --mechanism rankcape --epsilon 6 --attacks learned "
+        "textveil attack dev.tsv --field sentence --mechanism rankcape --epsilon 6 --attacks "
+        "learned "
         "--public train.tsv"
     ),
     "textveil attack dev.tsv --profile paper-noise --attacks llm -o "
@@ -171,7 +173,8 @@ def attack(
     if releases > 1:
         console.note(
             console.wrap(
-                f"A word that is released {releases:,} times with fresh draws costs its epsilon each "
+                f"A word that is released {releases:,} times with fresh draws costs its epsilon "
+                "each "
                 "time."
             )
         )

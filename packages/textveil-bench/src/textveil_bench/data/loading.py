@@ -352,7 +352,8 @@ def _make_pairs(split: str, limit: int | None, root: Path | None) -> _LoadedExam
         examples=pair_examples,
         remarks=(
             (
-                f"made of {len(pair_examples) // 2} of {len(questions)} training questions of SQuAD, "
+                f"made of {len(pair_examples) // 2} of {len(questions)} training questions of "
+                "SQuAD, "
                 "each with two sentences"
             ),
             *_format_drops(drop_counts),

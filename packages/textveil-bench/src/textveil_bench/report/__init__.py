@@ -255,7 +255,8 @@ def _build_list_sections(study: Study, gallery_texts: Sequence[GalleryText]) -> 
         (
             "By text length",
             (
-                "Quarters of the texts by their number of words, at the budget nearest to a risk of "
+                "Quarters of the texts by their number of words, at the budget nearest to a risk "
+                "of "
                 f"{REFERENCE_RISK:g}."
             ),
             lambda: tables.render_by_length(study),
