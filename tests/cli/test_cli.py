@@ -136,7 +136,7 @@ def test_empty_input_is_told_and_is_no_error(run, verb):
         ),
         (
             ("protect", CANARY, "--output", "."),
-            "whole files go into one with `textveil corpus run --profile prompt`",
+            "for whole files and folders use `textveil corpus run --profile prompt`",
         ),
         (
             ("restore", CANARY, "--session", "a.session"),
@@ -724,17 +724,17 @@ def test_a_corpus(run, rows, tmp_path):
     lines = err.splitlines()
     assert lines[0] == "2 rows in 1 part, fields text: 2 texts, 3 words."
     assert lines[1].startswith("In 2 texts: 2 words drawn at epsilon 5 per unit")
-    assert "The field id is copied as it is: 2 words, and nothing is claimed for them." in err
+    assert "The field id is copied unchanged: 2 words, and nothing is claimed for them." in err
     assert re.fullmatch(r"id,text\n1,\w+ \w+\n2,the\n", (out / "part-00000000.csv").read_text())
     manifest = json.loads((out / "manifest.json").read_text())
     assert manifest["statement"]["guarantee"]["epsilon_per_word"] == [{"epsilon": 5.0, "words": 2}]
     again = run(*arguments, "--resume")
     assert again[2].splitlines() == [
         lines[0],
-        "It was finished before; nothing was read or drawn now.",
+        "The release was already finished; nothing was read or drawn now.",
     ]
     refused(run(*arguments), "holds a finished release")
-    assert run("corpus", "verify", str(out)) == (0, "The release is as its manifest says.\n", "")
+    assert run("corpus", "verify", str(out)) == (0, "The release matches its manifest.\n", "")
     (out / "part-00000000.csv").write_text("id,text\n")
     refused(run("corpus", "verify", str(out)), "part-00000000.csv was changed")
     assert run("corpus", "finish", str(out))[0] == 0
@@ -817,7 +817,7 @@ def test_an_interrupted_run_says_what_is_kept(run, rows, tmp_path, monkeypatch):
         "corpus", "run", str(rows), "--id", "id", *NOISE, "--output", str(tmp_path / "out")
     )
     assert code != 0
-    assert err == "textveil: interrupted; finished parts are kept, go on with --resume\n"
+    assert err == "textveil: interrupted; finished parts are kept; continue with --resume\n"
 
 
 @pytest.mark.usefixtures("table")

@@ -91,7 +91,7 @@ def test_what_stays_is_counted_and_on_the_page(run, tmp_path):
     code, out, err = run("Ask Maria Silva", *level)
     assert code == 0
     assert out == "4-15\tPERSON\tMaria Silva\tstays: level identifiers hides no names\n"
-    assert err.startswith("0 parts are hidden by `textveil protect`, 1 more that was found stays; ")
+    assert err.startswith("0 parts are hidden by `textveil protect`, 1 more finding stays; ")
     run("Ask Maria Silva", *level, "--html", tmp_path / "a.html")
     assert '<span class="word stays" title="stays: level ' in (tmp_path / "a.html").read_text()
 

@@ -561,7 +561,7 @@ def test_a_key_can_be_kept_until_finish(rows, tmp_path):
     run(rows, to=out, keep_key=True)
     assert (out / "_textveil" / "release.key").exists()
     assert verify(out) == [
-        "the key of the release and what its run kept are still there; end it with `textveil corpus finish`"
+        "the key of the release and the work files of its run are still there; delete them with `textveil corpus finish`"
     ]
     finish(out)
     assert names(out) == FINISHED
@@ -989,9 +989,9 @@ def test_what_was_changed_in_a_release_is_found(rows, tmp_path):
     (out / "_textveil" / "ids").mkdir(parents=True)
     (out / "_textveil" / "ids" / "left").write_text("")
     assert verify(out) == [
-        "more/deep/originals.jsonl is not of the release",
-        "part-00000004.jsonl is not of the release",
-        "the key of the release and what its run kept are still there; end it with `textveil corpus finish`",
+        "more/deep/originals.jsonl does not belong to the release",
+        "part-00000004.jsonl does not belong to the release",
+        "the key of the release and the work files of its run are still there; delete them with `textveil corpus finish`",
     ]
     with pytest.raises(InputError, match="no finished release"):
         verify(tmp_path)
@@ -1136,7 +1136,7 @@ def test_a_prompt_corpus_says_what_passed(rows, tmp_path, validator):
     said = done.statement.build_sentences()["document"]
     assert (
         said
-        == "Nothing bounds what 2 of the 2 documents lose: words of theirs pass, or have no bound."
+        == "Nothing bounds what 2 of the 2 documents lose: some of their words pass, or have no bound."
     )
     for name in ("statement.md", "statement.html"):
         assert "loses epsilon 0" not in (tmp_path / "out" / name).read_text()

@@ -137,7 +137,7 @@ def test_which_field(tmp_path):
         field("a.csv", "text\n", whole=True)
     with pytest.raises(ConfigError, match=r"must end in \.txt"):
         field("a.doc", "x")
-    with pytest.raises(ConfigError, match=r"cannot be read from a"):
+    with pytest.raises(ConfigError, match=r"cannot be read compressed"):
         field("a.parquet.gz", "x")
 
 

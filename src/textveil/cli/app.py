@@ -88,7 +88,7 @@ def build_root_command() -> Any:
     def root(
         context: typer.Context,
         version: Annotated[
-            bool, typer.Option("--version", "-V", help="Print the version and end.")
+            bool, typer.Option("--version", "-V", help="Print the version and exit.")
         ] = False,
     ) -> None:
         """Private text: protect what you send to a language model, and privatize what you share.

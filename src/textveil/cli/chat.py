@@ -38,7 +38,7 @@ Timeout = Annotated[
     typer.Option(
         "--timeout",
         metavar="SECONDS",
-        help="How long to wait for the model before giving up.",
+        help="The longest wait for the model.",
         show_default=True,
     ),
 ]
@@ -62,7 +62,10 @@ def chat(
     telling: "StatementForm",
     upstream: Upstream,
     model: Annotated[
-        str, typer.Option("--model", metavar="NAME", help="The model's name at that API.")
+        str,
+        typer.Option(
+            "--model", metavar="NAME", help="The name of the model, as this API lists it."
+        ),
     ],
     prompt: Annotated[
         str | None,
@@ -90,7 +93,7 @@ def chat(
         bool,
         typer.Option(
             "--show-sent/--hide-sent",
-            help="Whether to print on standard error what the model gets.",
+            help="Print on standard error what is sent to the model.",
         ),
     ] = True,
     temperature: Annotated[

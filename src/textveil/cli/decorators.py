@@ -241,7 +241,7 @@ def group(
             if parameter.name in arguments and _is_typed(context, parameter)
         ]:
             raise ConfigError(
-                f"options of `{subcommand}` go behind it; leave out {', '.join(flags)} before it"
+                f"options of `{subcommand}` go after it; leave out {', '.join(flags)} before it"
             )
 
     parameters = [Parameter("context", Parameter.KEYWORD_ONLY, annotation=typer.Context)]

@@ -59,8 +59,8 @@ def restore(
         typer.Option(
             "--where",
             metavar="text|everywhere",
-            help="Where originals are put: in the text, but not where they would be joined into an address in which "
-            "they did not stand, because opening the answer may send them to others; or everywhere.",
+            help="Restore originals in the text, but not in an address that did not hold them, "
+            "because opening the answer may send them to others; or everywhere.",
         ),
     ] = RestoreScope.text,
     host: Annotated[
@@ -68,7 +68,8 @@ def restore(
         typer.Option(
             "--host",
             metavar="HOST",
-            help="Into addresses of this host originals may be joined; *.HOST for all below it. May be given again.",
+            help="Restore originals also in addresses of this host; *.HOST for all its "
+            "subdomains. Repeatable.",
             show_default=False,
         ),
     ] = None,
@@ -102,14 +103,15 @@ def restore(
                 sink.write(restorer.close())
     if restorer.blocked_count:
         console.note(
-            f"textveil: {_describe_left(restorer.blocked_count, 'placeholder or name', 'placeholders or names')}, "
-            "in addresses in which "
-            "the originals did not stand; --host HOST trusts a host, and --where everywhere puts them there, too"
+            "textveil: "
+            f"{_describe_left(restorer.blocked_count, 'placeholder or name', 'placeholders or names')}, "
+            "in addresses that did not hold the originals; --host HOST trusts a host, and "
+            "--where everywhere restores them in every address"
         )
     if restorer.partial_count:
         console.note(
-            f"textveil: {_describe_left(restorer.partial_count, 'name', 'names')}, "
-            "as parts of longer names that are others'"
+            f"textveil: {_describe_left(restorer.partial_count, 'name', 'names')}, as parts of "
+            "longer names of other people"
         )
 
 
@@ -131,7 +133,10 @@ def repair(
         ),
     ],
     model: Annotated[
-        str, typer.Option("--model", metavar="NAME", help="The model's name at that API.")
+        str,
+        typer.Option(
+            "--model", metavar="NAME", help="The name of the model, as this API lists it."
+        ),
     ],
     text: Annotated[
         str | None,
@@ -150,7 +155,7 @@ def repair(
         typer.Option(
             "--attempts",
             metavar="N",
-            help="How often to ask for a text in which all placeholders are kept.",
+            help="The most attempts to get a text that keeps all placeholders.",
         ),
     ] = 2,
     output: Output = None,

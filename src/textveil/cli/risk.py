@@ -36,8 +36,8 @@ def risk(
         typer.Option(
             "--prior",
             metavar="NAME",
-            help="The attacker's prior: uniform, unigram or context. The default names most: context where words are "
-            "drawn one by one, else unigram.",
+            help="The attacker's prior: uniform, unigram or context. The default names the most "
+            "words: context if words are drawn one by one, else unigram.",
             show_default=False,
         ),
     ] = None,

@@ -116,7 +116,7 @@ MECHANISMS: dict[str, Entry] = {
     ),
     "custext+": Entry(
         target="textveil.mechanism.papers:custext_plus",
-        summary="custext that leaves stop words as they are: no guarantee for all words",
+        summary="custext that leaves stop words unchanged: no guarantee for all words",
         parameter="nominal",
     ),
     "rantext": Entry(
@@ -161,11 +161,11 @@ TABLES: dict[str, Entry] = {
     ),
     "minilm-s": Entry(
         target="textveil.table.minilm:minilm_s",
-        summary="the same, words only (21,719 rows)",
+        summary="minilm with words only (21,719 rows)",
     ),
     "minilm-wordpiece": Entry(
         target="textveil.table.minilm:minilm_wordpiece",
-        summary="the same, every word piece of its tokenizer, for words.unit=wordpiece",
+        summary="minilm with every word piece of its tokenizer, for words.unit=wordpiece",
     ),
 }
 
@@ -176,7 +176,8 @@ ATTACKS: dict[str, Entry] = {
     ),
     "learned": Entry(
         target="textveil.evaluate.attack.learned:Learned",
-        summary="the best guess of an attacker who also learned from public texts what stands beside what",
+        summary="the best guess of an attacker who also learned from public texts which words "
+        "occur together",
     ),
 }
 
@@ -227,10 +228,11 @@ PROTOCOLS: dict[str, Entry] = {
 
 STORES: dict[str, Entry] = {
     "memory": Entry(
-        target="textveil.session.stores:MemoryStore", summary="this process; it ends with it"
+        target="textveil.session.stores:MemoryStore",
+        summary="the memory of this process, until it ends",
     ),
     "file": Entry(
-        target="textveil.session.stores:FileStore", summary="one session in a file, in clear"
+        target="textveil.session.stores:FileStore", summary="one session in a file, unencrypted"
     ),
     "sqlite": Entry(
         target="textveil.session.database_store:SQLStore",
@@ -277,7 +279,7 @@ COMMANDS: dict[str, Entry] = {
     ),
     "protect": Entry(
         target="textveil.cli.protect:protect",
-        summary="Hide what is private in a prompt; the rest stays as it is",
+        summary="Hide what is private in a prompt; the rest stays unchanged",
         panel="Protect a prompt",
     ),
     "find": Entry(
@@ -302,7 +304,7 @@ COMMANDS: dict[str, Entry] = {
     ),
     "session": Entry(
         target="textveil.cli.sessions:session",
-        summary="List, show, forget and export what is remembered",
+        summary="List, show, forget and export sessions of a store",
         panel="Protect a prompt",
     ),
     "privatize": Entry(
@@ -317,7 +319,7 @@ COMMANDS: dict[str, Entry] = {
     ),
     "ledger": Entry(
         target="textveil.cli.ledger:ledger",
-        summary="What releases have spent, and what they may spend",
+        summary="Show and limit the budget that releases spend",
         panel="Privatize texts",
     ),
     "groups": Entry(
@@ -347,12 +349,12 @@ COMMANDS: dict[str, Entry] = {
     ),
     "explain": Entry(
         target="textveil.cli.lookup:explain",
-        summary="What a mechanism or an attack does, guarantees and needs",
+        summary="Explain what a mechanism or an attack does and guarantees",
         panel="Tables and names",
     ),
     "show": Entry(
         target="textveil.cli.lookup:show",
-        summary="Show the configuration that options amount to",
+        summary="Show the configuration that options result in",
         panel="Tables and names",
     ),
 }

@@ -89,7 +89,9 @@ def parse_assignments(
     for pair in pairs:
         path, equals, text = pair.partition("=")
         if not equals or not _PATH.fullmatch(path.strip()):
-            name = f", and {quote(path.strip())} is none" if _PATH.fullmatch(path.strip()) else ""
+            name = (
+                f", but {quote(path.strip())} has no value" if _PATH.fullmatch(path.strip()) else ""
+            )
             raise ConfigError(f"a setting has the form path=value, such as -o mechanism.L=5{name}")
         typed.append((path.strip(), text))
     return collect_values(typed, "the command line")

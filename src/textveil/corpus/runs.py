@@ -100,8 +100,8 @@ def run(
     options.require_consistency(config)
     if (options.session is None) != (store is None):
         raise ConfigError(
-            "what placeholders stand for is kept in a store, in sessions: give --store and "
-            "--session, or none"
+            "the originals of placeholders are kept in sessions of a store: give both --store "
+            "and --session, or neither"
         )
     config = resolve_budget(config)  # once, so that all processes draw under one epsilon
     output_storage = storage.Storage(str(output))
@@ -192,7 +192,7 @@ def get_executor(
         return executor
     if jobs < 0:
         raise ConfigError(
-            f"--jobs must be 0 (a process per core) or a number of processes, got {jobs}"
+            f"--jobs must be 0 (a process per core) or the number of processes, got {jobs}"
         )
     if executor == "local":
         if cluster is not None:
@@ -266,10 +266,9 @@ def _survey_files(
     other_fields = _list_other_fields(result)
     if other_fields and not options.others:
         raise ConfigError(
-            f"the rows have {len(other_fields)} fields that nothing names "
-            f"({list_names(list_titles(other_fields))}): say whether "
-            "they are copied as they are, which no statement covers (--others copy), or left out "
-            "(--others drop)"
+            f"the rows have {len(other_fields)} fields that no option names "
+            f"({list_names(list_titles(other_fields))}): copy them unchanged, which no statement "
+            "covers (--others copy), or leave them out (--others drop)"
         )
     corpus_run.require_same_input(files, result)
     return result
