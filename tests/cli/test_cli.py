@@ -132,7 +132,7 @@ def test_empty_input_is_told_and_is_no_error(run, verb):
         ),
         (
             ("privatize", CANARY, *("--output", "none/here")),
-            "--output must name a file in a folder that exists; make",
+            "--output must name a file in an existing folder; create",
         ),
         (
             ("protect", CANARY, "--output", "."),
@@ -691,7 +691,7 @@ def test_outputs_that_are_refused(run, tmp_path):
     refused(run("privatize", CANARY, *NOISE, "--output", str(tmp_path)), "is a folder")
     refused(
         run("privatize", CANARY, *NOISE, "--output", str(tmp_path / "no" / "out")),
-        "in a folder that exists",
+        "in an existing folder",
     )
     assert path.read_text() == f"{CANARY}\n"
     assert sorted(os.listdir(tmp_path)) == ["letter", "link"]
@@ -790,7 +790,7 @@ def test_a_corpus(run, rows, tmp_path):
             r"broken\.csv: line 2 must have 1 columns",
         ),
         (("broken.jsonl", "--id-from-row", "--output", "out/"), "line 1 must be a JSON object"),
-        (("broken.parquet", "--id-from-row", "--output", "out/"), "must be a whole parquet file"),
+        (("broken.parquet", "--id-from-row", "--output", "out/"), "file is incomplete or damaged"),
         (("broken.txt.gz", "--id-from-row", "--output", "out/"), "damaged or cut off"),
         (
             ("b.txt", "--id-from-row", "--output", "out/", "--resume", "-o", "words.oov=error"),

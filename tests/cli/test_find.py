@@ -129,7 +129,7 @@ def test_a_page_is_a_file_of_its_own(run, tmp_path):
     for page in (prompt, "-"):
         code, out, err = run(prompt, "--html", page, *LEAN)
         assert code != 0
-        assert "--html must be a file of its own" in err
+        assert "--html must be a separate file" in err
         assert out == ""
     assert prompt.read_text() == PROMPT
 

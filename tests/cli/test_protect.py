@@ -208,7 +208,7 @@ def test_whole_files_go_with_corpus_run(run, tmp_path):
         ),
         (("a", "--output", "out.txt", "--task", "x"), "change nothing here"),
         (("a", "--task", "x", "--mechanism", "noise", "--epsilon", "1"), "change nothing here"),
-        (("rows.csv", "--lines"), "such files go with `textveil corpus run --profile prompt`"),
+        (("rows.csv", "--lines"), "for such files use `textveil corpus run --profile prompt`"),
         (
             ("rows.csv.gz",),
             "is compressed or binary; for such files use `textveil corpus run --profile prompt`",

@@ -179,7 +179,9 @@ def test_what_is_said_of_a_person(small_table):
     )
     assert "to protect an employee as a whole" in large.build_sentences()["person"]
     nobody = stated(texts, mechanism="krr", table=small_table, epsilon=2)
-    assert nobody.build_sentences()["person"].startswith("No field says whom a text is about.")
+    assert nobody.build_sentences()["person"].startswith(
+        "No field names the person a text is about."
+    )
 
 
 @pytest.mark.filterwarnings("ignore::textveil.errors.TextveilWarning")

@@ -266,7 +266,7 @@ def _survey_files(
     other_fields = _list_other_fields(result)
     if other_fields and not options.others:
         raise ConfigError(
-            f"the rows have {len(other_fields)} fields that no option names "
+            f"the rows have {len(other_fields)} field{'' if len(other_fields) == 1 else 's'} that no option names "
             f"({list_names(list_titles(other_fields))}): copy them unchanged, which no statement "
             "covers (--others copy), or leave them out (--others drop)"
         )

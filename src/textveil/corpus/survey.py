@@ -241,7 +241,7 @@ def require_unique(marks: Storage) -> None:
         del arrays
     if has_repeats:
         raise InputError(
-            "every row must have a different id (--id), and one id occurs twice: rows with the "
+            "every row must have a different id (--id), and an id occurs twice: rows with the "
             "same id cannot be told apart when a part is drawn again"
         )
 
