@@ -417,7 +417,7 @@ def test_options_from_every_place(run, tmp_path, monkeypatch):
         ),
         (
             ("privatize", CANARY, "--epsilon", "5", "-o", "words.oov"),
-            r"such as -o mechanism\.L=5, and 'words\.oov' is none$",
+            r"such as -o mechanism\.L=5, but 'words\.oov' has no value$",
         ),
         (("privatize", CANARY, *NOISE, "-o", "mechanism.etta=5"), r"did you mean 'mechanism\.eta'"),
         (

@@ -887,9 +887,9 @@ def test_one_process_at_a_time(rows, tmp_path):
     def beside(name: str, done: int, _: int) -> None:
         if name == "rows" and done == 20:
             for resume in (True, False):
-                with pytest.raises(ConfigError, match="another process is at work"):
+                with pytest.raises(ConfigError, match="another process is working"):
                     run(rows, to=out, resume=resume)
-            with pytest.raises(ConfigError, match="another process is at work"):
+            with pytest.raises(ConfigError, match="another process is working"):
                 finish(out, give_up=True)
 
     run(rows, to=out, report=beside)

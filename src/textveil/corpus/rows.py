@@ -187,8 +187,8 @@ class Labels:
             for number, value in enumerate(values, first + 1):
                 if not value:
                     raise InputError(
-                        f"row {number} has no value in the field {quote(name)} (--{option}), "
-                        "which every row needs"
+                        f"row {number} must have a value in the field {quote(name)} "
+                        f"(--{option}), but that field is empty"
                     )
             return [str(value) for value in values]
 

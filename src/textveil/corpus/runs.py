@@ -265,8 +265,9 @@ def _survey_files(
         require_unique(marks)
     other_fields = _list_other_fields(result)
     if other_fields and not options.others:
+        count = f"{len(other_fields)} field{'' if len(other_fields) == 1 else 's'}"
         raise ConfigError(
-            f"the rows have {len(other_fields)} field{'' if len(other_fields) == 1 else 's'} that no option names "
+            f"the rows have {count} that no option names "
             f"({list_names(list_titles(other_fields))}): copy them unchanged, which no statement "
             "covers (--others copy), or leave them out (--others drop)"
         )
