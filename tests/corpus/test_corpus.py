@@ -561,7 +561,8 @@ def test_a_key_can_be_kept_until_finish(rows, tmp_path):
     run(rows, to=out, keep_key=True)
     assert (out / "_textveil" / "release.key").exists()
     assert verify(out) == [
-        "the key of the release and the work files of its run are still there; delete them with `textveil corpus finish`"
+        "the key of the release and the work files of its run are still there; "
+        "delete them with `textveil corpus finish`"
     ]
     finish(out)
     assert names(out) == FINISHED
@@ -991,7 +992,8 @@ def test_what_was_changed_in_a_release_is_found(rows, tmp_path):
     assert verify(out) == [
         "more/deep/originals.jsonl does not belong to the release",
         "part-00000004.jsonl does not belong to the release",
-        "the key of the release and the work files of its run are still there; delete them with `textveil corpus finish`",
+        "the key of the release and the work files of its run are still there; "
+        "delete them with `textveil corpus finish`",
     ]
     with pytest.raises(InputError, match="no finished release"):
         verify(tmp_path)

@@ -139,7 +139,8 @@ def test_what_is_said_of_a_person(small_table):
         ({"epsilon": 0}, "Added up over all texts of one customer the bound is 0 (median 0)."),
         (
             {"epsilon": math.inf},
-            "Added up over all texts of one customer there is no bound for 2 of 2: some of their words pass, or have no "
+            "Added up over all texts of one customer there is no bound for 2 of 2: some of their words "
+            "pass, or have no "
             "bound. That does not protect a customer as a whole.",
         ),
     ]:
@@ -155,7 +156,8 @@ def test_what_is_said_of_a_person(small_table):
         words={"oov": "keep"},
     )
     assert half.build_sentences()["person"] == (
-        "Added up over all texts of one customer there is no bound for 1 of 2: some of their words pass, or have no bound. "
+        "Added up over all texts of one customer there is no bound for 1 of 2: some of their words "
+        "pass, or have no bound. "
         f"By their other words alone the bound is 18 (median 6).{large}"
     )
     names = {

@@ -102,10 +102,11 @@ def restore(
                     sink.write(restorer.feed_bytes(piece))
                 sink.write(restorer.close())
     if restorer.blocked_count:
+        left = _describe_left(
+            restorer.blocked_count, "placeholder or name", "placeholders or names"
+        )
         console.note(
-            "textveil: "
-            f"{_describe_left(restorer.blocked_count, 'placeholder or name', 'placeholders or names')}, "
-            "in addresses that did not hold the originals; --host HOST trusts a host, and "
+            f"textveil: {left}, in addresses that did not hold the originals; --host HOST trusts a host, and "
             "--where everywhere restores them in every address"
         )
     if restorer.partial_count:
