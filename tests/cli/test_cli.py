@@ -132,11 +132,11 @@ def test_empty_input_is_told_and_is_no_error(run, verb):
         ),
         (
             ("privatize", CANARY, *("--output", "none/here")),
-            "--output must name a file in a folder that exists; make",
+            "--output must name a file in an existing folder; create",
         ),
         (
             ("protect", CANARY, "--output", "."),
-            "whole files go into one with `textveil corpus run --profile prompt`",
+            "for whole files and folders use `textveil corpus run --profile prompt`",
         ),
         (
             ("restore", CANARY, "--session", "a.session"),
@@ -417,7 +417,7 @@ def test_options_from_every_place(run, tmp_path, monkeypatch):
         ),
         (
             ("privatize", CANARY, "--epsilon", "5", "-o", "words.oov"),
-            r"such as -o mechanism\.L=5, and 'words\.oov' is none$",
+            r"such as -o mechanism\.L=5, but 'words\.oov' has no value$",
         ),
         (("privatize", CANARY, *NOISE, "-o", "mechanism.etta=5"), r"did you mean 'mechanism\.eta'"),
         (
@@ -691,7 +691,7 @@ def test_outputs_that_are_refused(run, tmp_path):
     refused(run("privatize", CANARY, *NOISE, "--output", str(tmp_path)), "is a folder")
     refused(
         run("privatize", CANARY, *NOISE, "--output", str(tmp_path / "no" / "out")),
-        "in a folder that exists",
+        "in an existing folder",
     )
     assert path.read_text() == f"{CANARY}\n"
     assert sorted(os.listdir(tmp_path)) == ["letter", "link"]
@@ -724,17 +724,17 @@ def test_a_corpus(run, rows, tmp_path):
     lines = err.splitlines()
     assert lines[0] == "2 rows in 1 part, fields text: 2 texts, 3 words."
     assert lines[1].startswith("In 2 texts: 2 words drawn at epsilon 5 per unit")
-    assert "The field id is copied as it is: 2 words, and nothing is claimed for them." in err
+    assert "The field id is copied unchanged: 2 words, and nothing is claimed for them." in err
     assert re.fullmatch(r"id,text\n1,\w+ \w+\n2,the\n", (out / "part-00000000.csv").read_text())
     manifest = json.loads((out / "manifest.json").read_text())
     assert manifest["statement"]["guarantee"]["epsilon_per_word"] == [{"epsilon": 5.0, "words": 2}]
     again = run(*arguments, "--resume")
     assert again[2].splitlines() == [
         lines[0],
-        "It was finished before; nothing was read or drawn now.",
+        "The release was already finished; nothing was read or drawn now.",
     ]
     refused(run(*arguments), "holds a finished release")
-    assert run("corpus", "verify", str(out)) == (0, "The release is as its manifest says.\n", "")
+    assert run("corpus", "verify", str(out)) == (0, "The release matches its manifest.\n", "")
     (out / "part-00000000.csv").write_text("id,text\n")
     refused(run("corpus", "verify", str(out)), "part-00000000.csv was changed")
     assert run("corpus", "finish", str(out))[0] == 0
@@ -790,7 +790,7 @@ def test_a_corpus(run, rows, tmp_path):
             r"broken\.csv: line 2 must have 1 columns",
         ),
         (("broken.jsonl", "--id-from-row", "--output", "out/"), "line 1 must be a JSON object"),
-        (("broken.parquet", "--id-from-row", "--output", "out/"), "must be a whole parquet file"),
+        (("broken.parquet", "--id-from-row", "--output", "out/"), "file is incomplete or damaged"),
         (("broken.txt.gz", "--id-from-row", "--output", "out/"), "damaged or cut off"),
         (
             ("b.txt", "--id-from-row", "--output", "out/", "--resume", "-o", "words.oov=error"),
@@ -817,7 +817,7 @@ def test_an_interrupted_run_says_what_is_kept(run, rows, tmp_path, monkeypatch):
         "corpus", "run", str(rows), "--id", "id", *NOISE, "--output", str(tmp_path / "out")
     )
     assert code != 0
-    assert err == "textveil: interrupted; finished parts are kept, go on with --resume\n"
+    assert err == "textveil: interrupted; finished parts are kept; continue with --resume\n"
 
 
 @pytest.mark.usefixtures("table")

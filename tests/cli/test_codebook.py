@@ -261,9 +261,9 @@ REFUSED = {
     ),
     "nowhere.txt'": ("--public", "nowhere.txt"),
     "above 0 and below 1": ("--head", "2"),
-    "--levels must be numbers of codes with commas": ("--levels", ""),
+    "--levels must be numbers of codes, separated by": ("--levels", ""),
     "such as 8,24,50": ("--levels", "two"),
-    "numbers of codes with commas between them": ("--levels", "2,,3"),
+    "numbers of codes, separated by commas": ("--levels", "2,,3"),
     "must be numbers of codes": ("--levels", "-2"),
     "--levels must be numbers": ("--levels", "9" * 5000),
     "must be increasing numbers from 2 to 2, because it has 3 codes, got 3": ("--levels", "3"),
@@ -285,7 +285,7 @@ def test_refused(run, folder, reason):
 
 def test_output_goes_into_a_folder_that_exists(run):
     assert (
-        "a folder that exists"
+        "an existing folder"
         in run("table", "codes", "--codes", "3", *TABLE, "-o", "no/where.book")[2]
     )
 
@@ -298,4 +298,4 @@ def test_codebook_asks_for_codes(run):
         "privatize", "lemon", *TABLE, "--mechanism", "krr", "--epsilon", "4", "--emit", "codes"
     )
     assert code != 0
-    assert "table.codes (--codes): set it, too" in err
+    assert "table.codes (--codes): set that, too" in err

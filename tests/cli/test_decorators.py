@@ -168,7 +168,7 @@ def test_a_group_may_be_a_verb_of_its_own(capsys):
     code, _, err = run("--word", "b", "--profile", "strict", "one")
     assert (code, err) == (
         2,
-        "many: error: options of `one` go behind it; leave out --word, --profile before it\n",
+        "many: error: options of `one` go after it; leave out --word, --profile before it\n",
     )
     assert len(said) == 3
 

@@ -91,7 +91,7 @@ def test_what_stays_is_counted_and_on_the_page(run, tmp_path):
     code, out, err = run("Ask Maria Silva", *level)
     assert code == 0
     assert out == "4-15\tPERSON\tMaria Silva\tstays: protect.level=identifiers hides no names\n"
-    assert err.startswith("0 parts are hidden by `textveil protect`, 1 more that was found stays; ")
+    assert err.startswith("0 parts are hidden by `textveil protect`, 1 more finding stays; ")
     run("Ask Maria Silva", *level, "--html", tmp_path / "a.html")
     assert (
         '<span class="word stays" title="stays: protect.level=' in (tmp_path / "a.html").read_text()
@@ -131,7 +131,7 @@ def test_a_page_is_a_file_of_its_own(run, tmp_path):
     for page in (prompt, "-"):
         code, out, err = run(prompt, "--html", page, *LEAN)
         assert code != 0
-        assert "--html must be a file of its own" in err
+        assert "--html must be a separate file" in err
         assert out == ""
     assert prompt.read_text() == PROMPT
 

@@ -76,7 +76,7 @@ def test_what_was_not_measured_is_said_and_strict_says_that_it_is_hidden(run):
     code, out, err = run("protect", "សួស្តី", *LEAN, "-o", "protect.unmeasured=strict")
     assert (code, out) == (0, "<TEXT_1>\n")
     assert err.startswith("1 passage replaced; ")
-    assert err.endswith("for Khmer text; all of it but public words is replaced.\n")
+    assert err.endswith("for Khmer text; all words that are not public are replaced.\n")
 
 
 def test_where_nothing_is_found_that_is_said(run):
@@ -170,7 +170,7 @@ def test_a_file_is_one_prompt_or_one_per_line(run, tmp_path):
     for verb in ("protect", "privatize", "groups", "risk"):
         code, out, err = run(verb, path, *LEAN, "--whole")
         assert (code, out) == (2, "")
-        assert "a file is one text without it; --lines takes each line as one" in err
+        assert "leave it out: a file is one text, and --lines takes each line as a text" in err
 
 
 def test_a_file_of_rows_is_one_prompt(run, tmp_path):
@@ -208,18 +208,18 @@ def test_whole_files_go_with_corpus_run(run, tmp_path):
         ),
         (("a", "--output", "out.txt", "--task", "x"), "change nothing here"),
         (("a", "--task", "x", "--mechanism", "noise", "--epsilon", "1"), "change nothing here"),
-        (("rows.csv", "--lines"), "such files go with `textveil corpus run --profile prompt`"),
+        (("rows.csv", "--lines"), "for such files use `textveil corpus run --profile prompt`"),
         (
             ("rows.csv.gz",),
-            "is compressed or binary; such files go with `textveil corpus run --profile prompt`",
+            "is compressed or binary; for such files use `textveil corpus run --profile prompt`",
         ),
         (
             ("rows.parquet",),
-            "is compressed or binary; such files go with `textveil corpus run --profile prompt`",
+            "is compressed or binary; for such files use `textveil corpus run --profile prompt`",
         ),
         (
             ("rows.csv", "--output", "out/"),
-            "whole files go into one with `textveil corpus run --profile prompt`",
+            "for whole files and folders use `textveil corpus run --profile prompt`",
         ),
     ],
 )

@@ -126,7 +126,7 @@ def test_what_is_left_in_targets_is_told(run, path):
     session_file.save(filled(), path)
     code, out, err = run("restore", "<PERSON_1> ![](//x.org/<PERSON_1>)", "--session", path)
     assert (code, out) == (0, f"{CANARY} ![](//x.org/<PERSON_1>)\n")
-    assert err.startswith("textveil: 1 placeholder or name was left as sent, in addresses in which")
+    assert err.startswith("textveil: 1 placeholder or name was left as sent, in addresses that")
     everywhere = run(
         "restore", "![](//x.org/<PERSON_1>)", "--session", path, "--where", "everywhere"
     )
@@ -258,11 +258,11 @@ def test_files_that_are_refused(run, path, tmp_path):
     folder = f"{tmp_path}/out/"
     refused(
         run("protect", letters, *PLACEHOLDER, "--output", folder, "--session", path),
-        "whole files go into one",
+        "for whole files and folders use",
     )
     refused(
         run("privatize", CANARY, *PLACEHOLDER, "--output", path, "--session", path),
-        "must be two files",
+        "must be different files",
     )
     assert sorted(each.name for each in tmp_path.iterdir()) == ["letters.txt"]
 

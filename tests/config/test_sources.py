@@ -82,7 +82,7 @@ def test_a_text_is_read_as_a_scalar_before_its_type_is_asked(annotation):
 def test_a_setting_without_a_path_and_value_is_refused_and_not_repeated(setting):
     with pytest.raises(ConfigError) as caught:
         sources.parse_assignments([setting])
-    named = f", and {setting!r} is none" if setting == "mechanism.L" else ""
+    named = f", but {setting!r} has no value" if setting == "mechanism.L" else ""
     assert (
         str(caught.value) == f"a setting has the form path=value, such as -o mechanism.L=5{named}"
     )

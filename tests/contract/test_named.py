@@ -140,7 +140,7 @@ REFUSALS: list[tuple[str, str, Refusal]] = [
     ),
     (
         "'nosuch://'",
-        "fsspec knows no storage",
+        "fsspec has no storage named",
         lambda at: storage.find_files(["nosuch://bucket/file.csv"]),
     ),
     (
@@ -151,7 +151,7 @@ REFUSALS: list[tuple[str, str, Refusal]] = [
     ("is a folder", "the input '", lambda at: streams.open_texts(str(at)).__enter__()),
     (
         "/no/out.txt'",
-        "--output must name a file in a folder that exists",
+        "--output must name a file in an existing folder",
         lambda at: streams.open_output(f"{at}/no/out.txt").__enter__(),
     ),
     (

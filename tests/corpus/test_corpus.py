@@ -222,7 +222,7 @@ def test_folders_patterns_and_storages(rows, tmp_path):
     finally:
         for name in ("/b", "/out0", "/out1"):
             files.rm(name, recursive=True)
-    with pytest.raises(ConfigError, match="fsspec knows no storage 'nowhere://'"):
+    with pytest.raises(ConfigError, match="fsspec has no storage named 'nowhere://'"):
         run("nowhere://b", to=tmp_path / "out2")
 
 
@@ -231,7 +231,7 @@ def test_a_folder_by_its_uri_is_a_folder_of_this_machine(rows, tmp_path):
     out = tmp_path / "out"
     with (
         work.lock_folder(out / "_textveil"),
-        pytest.raises(ConfigError, match="another process is at work on it"),
+        pytest.raises(ConfigError, match="another process is working on it"),
     ):
         run(rows, to=f"file://{out}")
     done = run(rows, to=f"file://{out}", keep_key=True)
@@ -273,7 +273,7 @@ def test_of_two_runs_into_an_object_store_one_begins(rows, tmp_path, bucket, mon
             raise InterruptedError
 
     monkeypatch.setattr(storage.Storage, "list_files", meanwhile)
-    with pytest.raises(ConfigError, match="has begun at the same moment"):
+    with pytest.raises(ConfigError, match="began at the same moment"):
         run(rows, to="memory://bucket/out", key_file=str(tmp_path / "second"))
     assert sorted(os.listdir(tmp_path)) == ["a.jsonl", "first"]
     done.append(run(rows, to="memory://bucket/out", key_file=str(tmp_path / "first"), resume=True))
@@ -292,7 +292,7 @@ def test_a_run_that_has_ended_meanwhile_is_not_written_over(rows, tmp_path, buck
         return found
 
     monkeypatch.setattr(storage.Storage, "list_files", meanwhile)
-    with pytest.raises(ConfigError, match="has written into this folder at the same moment"):
+    with pytest.raises(ConfigError, match="wrote into this folder at the same moment"):
         run(rows, to="memory://bucket/out", key_file=str(tmp_path / "second"))
     assert sorted(os.listdir(tmp_path)) == ["a.jsonl"]
     assert verify("memory://bucket/out") == []
@@ -313,7 +313,7 @@ def test_a_run_whose_folder_is_taken_adds_nothing(rows, tmp_path, bucket, how):
             else:
                 run(rows, to=out, key_file=str(tmp_path / "key"), resume=True)
 
-    with pytest.raises(ConfigError, match=r"not that of this run any more|is no longer there"):
+    with pytest.raises(ConfigError, match=r"no longer belongs to this run|is no longer there"):
         run(rows, to=out, key_file=str(tmp_path / "key"), report=meanwhile)
     ended = [name for name in FINISHED if name != "manifest.json"]
     found = [name for name in storage.Storage(out).list_tree() if not name.startswith("_textveil")]
@@ -371,7 +371,7 @@ def test_several_fields(tmp_path):
         assert len({each[name] for each in found for name in ("text", "body")}) == 24
         assert {*found[0]} == {"n", "text", "body", "note", *(["x"] if others == "copy" else [])}
     with pytest.raises(
-        ConfigError, match=r"1 fields that nothing names .*--others copy.*--others drop"
+        ConfigError, match=r"1 field that no option names .*--others copy.*--others drop"
     ):
         run(tmp_path / "a.jsonl", to=tmp_path / "out", fields=("text", "body", "note"))
     assert not (tmp_path / "out").exists() or names(tmp_path / "out") == []
@@ -561,7 +561,8 @@ def test_a_key_can_be_kept_until_finish(rows, tmp_path):
     run(rows, to=out, keep_key=True)
     assert (out / "_textveil" / "release.key").exists()
     assert verify(out) == [
-        "the key of the release and what its run kept are still there; end it with `textveil corpus finish`"
+        "the key of the release and the work files of its run are still there; "
+        "delete them with `textveil corpus finish`"
     ]
     finish(out)
     assert names(out) == FINISHED
@@ -658,7 +659,7 @@ def test_killed_before_each_of_its_steps(rows, tmp_path, monkeypatch):
         if (out / "manifest.json").exists():
             assert there.keys() == {*PARTS}
         if out.exists() and not (out / "manifest.json").exists() and there:
-            with pytest.raises(ConfigError, match="go on with --resume"):
+            with pytest.raises(ConfigError, match="continue with --resume"):
                 run(rows, to=out)
         run(rows, to=out, resume=True)
         assert content(out) == expected
@@ -715,7 +716,7 @@ def test_an_interrupted_run_goes_on(rows, tmp_path, monkeypatch):
     interrupted(rows, out)
     assert names(out) == ["_textveil", *PARTS[:2]]
     before = {name: (out / name).read_bytes() for name in PARTS[:2]}
-    with pytest.raises(ConfigError, match="go on with --resume"):
+    with pytest.raises(ConfigError, match="continue with --resume"):
         run(rows, to=out)
     with pytest.raises(InputError, match="no finished release"):
         verify(out)
@@ -876,7 +877,7 @@ def test_a_run_can_be_given_up(rows, tmp_path):
     assert names(out) == own
     for name in own:
         (out / name).unlink()
-    with pytest.raises(ConfigError, match="no release, and no run"):
+    with pytest.raises(ConfigError, match="no release and no interrupted run"):
         finish(out)
     run(rows, to=out)
 
@@ -887,9 +888,9 @@ def test_one_process_at_a_time(rows, tmp_path):
     def beside(name: str, done: int, _: int) -> None:
         if name == "rows" and done == 20:
             for resume in (True, False):
-                with pytest.raises(ConfigError, match="another process is at work"):
+                with pytest.raises(ConfigError, match="another process is working"):
                     run(rows, to=out, resume=resume)
-            with pytest.raises(ConfigError, match="another process is at work"):
+            with pytest.raises(ConfigError, match="another process is working"):
                 finish(out, give_up=True)
 
     run(rows, to=out, report=beside)
@@ -989,9 +990,10 @@ def test_what_was_changed_in_a_release_is_found(rows, tmp_path):
     (out / "_textveil" / "ids").mkdir(parents=True)
     (out / "_textveil" / "ids" / "left").write_text("")
     assert verify(out) == [
-        "more/deep/originals.jsonl is not of the release",
-        "part-00000004.jsonl is not of the release",
-        "the key of the release and what its run kept are still there; end it with `textveil corpus finish`",
+        "more/deep/originals.jsonl does not belong to the release",
+        "part-00000004.jsonl does not belong to the release",
+        "the key of the release and the work files of its run are still there; "
+        "delete them with `textveil corpus finish`",
     ]
     with pytest.raises(InputError, match="no finished release"):
         verify(tmp_path)
@@ -1136,7 +1138,7 @@ def test_a_prompt_corpus_says_what_passed(rows, tmp_path, validator):
     said = done.statement.build_sentences()["document"]
     assert (
         said
-        == "Nothing bounds what 2 of the 2 documents lose: words of theirs pass, or have no bound."
+        == "Nothing bounds what 2 of the 2 documents lose: some of their words pass, or have no bound."
     )
     for name in ("statement.md", "statement.html"):
         assert "loses epsilon 0" not in (tmp_path / "out" / name).read_text()

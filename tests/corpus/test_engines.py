@@ -202,7 +202,7 @@ def test_an_error_of_a_worker_is_ours_and_holds_no_text(executor, rows, tmp_path
     path = tmp_path / "a.jsonl"
     path.write_text(f'{{"id": 1, "who": 1, "body": "{CANARY}", "title": ["{CANARY}"]}}\n')
     with pytest.raises(
-        InputError, match=r"input file 1, a\.jsonl: the field in line 1 must be a string"
+        InputError, match=r"input file 1, a\.jsonl: the field 'title' in line 1 must be a string"
     ) as caught:
         run(path, tmp_path / "out", executor)
     assert CANARY not in str(caught.value)

@@ -155,7 +155,7 @@ def test_what_they_stand_for_is_kept_for_each_subject(rows, tmp_path, url):
     assert said["placeholders"].startswith(
         "Equal values have one placeholder in all rows of a subject"
     )
-    assert "kept in a store" in said["mapping"]
+    assert "A store keeps the originals" in said["mapping"]
     assert said["mapping"] in (tmp_path / "out" / "statement.md").read_text()
     assert verify(tmp_path / "out") == []
 
@@ -250,7 +250,7 @@ def test_a_store_that_fails_stops_the_run_before_the_part_is_there(
 def test_a_name_of_sessions_is_for_one_release(rows, tmp_path, url):
     run(rows, tmp_path / "out", session="kept", store=url)
     before = sessions(url)
-    with pytest.raises(ConfigError, match="name another one for this release"):
+    with pytest.raises(ConfigError, match="choose another name for this release"):
         run(rows, tmp_path / "two", session="kept", store=url)
     assert not (tmp_path / "two" / "_textveil").exists()
     assert sessions(url) == before
@@ -273,7 +273,7 @@ def test_a_run_that_is_given_up_leaves_no_sessions(rows, tmp_path, url):
         run(rows, tmp_path / "out", session="kept", store=url, report=report)
     assert len(sessions(url)) == 8
     for wrong in (None, url.replace("veil", "wrong")):
-        with pytest.raises(ConfigError, match="name it with --store"):
+        with pytest.raises(ConfigError, match="name the store with --store"):
             finish(tmp_path / "out", give_up=True, store=wrong)
     assert len(list((tmp_path / "out").glob("part-*"))) == 2
     finish(tmp_path / "out", give_up=True, store=url)
@@ -288,7 +288,7 @@ def test_of_two_runs_at_once_one_has_the_name(rows, tmp_path, url, step):
 
     def report(name: str, done: int, total: int) -> None:
         if name == step and not refused:
-            with pytest.raises(ConfigError, match="name another one for this release") as caught:
+            with pytest.raises(ConfigError, match="choose another name for this release") as caught:
                 run(rows, tmp_path / "two", session="kept", store=url)
             refused.append(str(caught.value))
 
@@ -303,7 +303,7 @@ def test_of_two_runs_that_both_saw_the_name_free_one_has_it(tmp_path, url, monke
     kept.reserve("one")
     with monkeypatch.context() as patch:
         patch.setattr(SessionStore(url).__class__, "sessions", lambda self: [])
-        with pytest.raises(ConfigError, match="name another one for this release"):
+        with pytest.raises(ConfigError, match="choose another name for this release"):
             kept.reserve("two")
     kept.reserve("one")  # as a run that goes on does
     kept.forget("two")
@@ -323,7 +323,7 @@ def test_giving_up_a_run_that_never_had_the_name_leaves_the_sessions_of_the_othe
         )
         with pytest.raises(KeyboardInterrupt):
             run(rows, tmp_path / "two", session="kept", store=url)
-    with pytest.raises(ConfigError, match="name another one for this release"):
+    with pytest.raises(ConfigError, match="choose another name for this release"):
         run(rows, tmp_path / "two", session="kept", store=url, resume=True)
     finish(tmp_path / "two", give_up=True, store=url)
     assert sessions(url) == before
@@ -335,7 +335,7 @@ def test_in_postgresql(rows, tmp_path, postgres):
     """Several processes keep the same in it; one run has a name; what a run that is given up kept is destroyed."""
     run(rows, tmp_path / "out", session="kept", store=postgres, jobs=2)
     assert restored(tmp_path / "out", postgres) == originals(rows)
-    with pytest.raises(ConfigError, match="name another one for this release"):
+    with pytest.raises(ConfigError, match="choose another name for this release"):
         run(rows, tmp_path / "two", session="kept", store=postgres)
 
     def report(name: str, done: int, total: int) -> None:
@@ -385,7 +385,7 @@ def test_nothing_shows_what_is_kept(rows, tmp_path, url, caplog, capfd):
                 assert b"veil.db" not in content
     rows.write_text(json.dumps({"n": 1, "who": f"{CANARY}\n", "text": CANARY}) + "\n")
     with pytest.raises(
-        InputError, match=r"row 1 must have a subject in the field .* that can be the name"
+        InputError, match=r"row 1 must have a subject in the field .* that can be a name"
     ) as caught:
         run(rows, tmp_path / "two", session="two", store=url)
     said = "".join(
@@ -406,8 +406,8 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
         "needs --placeholders subject",
         {"placeholders": "document", "session": "kept", "store": "URL"},
     ),
-    ("give --store and --session, or none", {"session": "kept"}),
-    ("give --store and --session, or none", {"store": "URL"}),
+    ("give both --store and --session, or neither", {"session": "kept"}),
+    ("give both --store and --session, or neither", {"store": "URL"}),
     ("must be sqlite:", {"session": "kept", "store": "memory:"}),
     ("must be sqlite:", {"session": "kept", "store": "file:a.session"}),
     ("1 to 200 printable characters", {"session": "a\nb", "store": "URL"}),

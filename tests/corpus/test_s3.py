@@ -140,7 +140,7 @@ def test_a_killed_run_goes_on(files, tmp_path):
         content = files.cat(name)
         assert key.read_bytes() not in content
         assert CANARY.encode() not in content
-    with pytest.raises(ConfigError, match="go on with --resume"):
+    with pytest.raises(ConfigError, match="continue with --resume"):
         run(key)
     with pytest.raises(InputError, match="no finished release"):
         corpus.verify("s3://corpora/out")
@@ -154,7 +154,7 @@ def test_a_killed_run_goes_on(files, tmp_path):
 def test_a_kept_key_is_destroyed_by_finish(files, tmp_path):
     run(tmp_path / "key", keep_key=True)
     assert corpus.verify("s3://corpora/out")[0].startswith(
-        "the key of the release and what its run kept"
+        "the key of the release and the work files"
     )
     corpus.finish("s3://corpora/out", key_file=str(tmp_path / "key"))
     assert not (tmp_path / "key").exists()
@@ -194,7 +194,7 @@ def test_of_two_runs_one_begins(files, tmp_path, monkeypatch):
 
     exists = storage.Storage.has_file
     monkeypatch.setattr(storage.Storage, "list_files", meanwhile)
-    with pytest.raises(ConfigError, match="has begun at the same moment"):
+    with pytest.raises(ConfigError, match="began at the same moment"):
         run(tmp_path / "second")
     assert not (tmp_path / "second").exists()
     monkeypatch.setattr(storage.Storage, "has_file", exists)

@@ -139,7 +139,8 @@ def test_what_is_said_of_a_person(small_table):
         ({"epsilon": 0}, "Added up over all texts of one customer the bound is 0 (median 0)."),
         (
             {"epsilon": math.inf},
-            "Added up over all texts of one customer there is no bound for 2 of 2: words of theirs pass, or have no "
+            "Added up over all texts of one customer there is no bound for 2 of 2: some of their words "
+            "pass, or have no "
             "bound. That does not protect a customer as a whole.",
         ),
     ]:
@@ -155,7 +156,8 @@ def test_what_is_said_of_a_person(small_table):
         words={"oov": "keep"},
     )
     assert half.build_sentences()["person"] == (
-        "Added up over all texts of one customer there is no bound for 1 of 2: words of theirs pass, or have no bound. "
+        "Added up over all texts of one customer there is no bound for 1 of 2: some of their words "
+        "pass, or have no bound. "
         f"By their other words alone the bound is 18 (median 6).{large}"
     )
     names = {
@@ -179,7 +181,9 @@ def test_what_is_said_of_a_person(small_table):
     )
     assert "to protect an employee as a whole" in large.build_sentences()["person"]
     nobody = stated(texts, mechanism="krr", table=small_table, epsilon=2)
-    assert nobody.build_sentences()["person"].startswith("No field says whom a text is about.")
+    assert nobody.build_sentences()["person"].startswith(
+        "No field names the person a text is about."
+    )
 
 
 @pytest.mark.filterwarnings("ignore::textveil.errors.TextveilWarning")
@@ -212,7 +216,7 @@ def test_statements_of_all_kinds_say_the_same_in_all_forms(small_table):
             re.search(r"inf\b|nan|\b1 (words|texts|documents)\b", each) is None for each in said
         ), said
         if not given:
-            assert "There is no text in it, so nothing was released." in said
+            assert "The input has no text, so nothing was released." in said
             continue
         counts, page = found.count_words(), Page(found.build_sheet([]).render_html())
         kinds = ("drawn", "names", "figures", "placeholders", "left_out", "replaced", "passed")
@@ -262,7 +266,7 @@ def test_the_statement_of_a_run_says_what_it_is_about(tmp_path):
     assert "part-00000000.csv (2 rows), part-00000001.csv (1 row)" in text
     shown = odd.replace("\u202e", " ")
     assert (
-        f"The fields n, {who} and {shown} are copied as they are: 18 words, and nothing is claimed for them."
+        f"The fields n, {who} and {shown} are copied unchanged: 18 words, and nothing is claimed for them."
         in text
     )
     assert found["statement"]["words"]["copied"] == 18

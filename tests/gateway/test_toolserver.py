@@ -610,7 +610,7 @@ def test_the_verb_over_http(stage, tmp_path) -> None:
         (("--", "x"), "nothing would be served"),
         (("--all-tools", "--tool", "a", "--", "x"), "leave out --tool"),
         (("--policy", "gateway.yaml", "--", "x"), "--policy says how to privatize"),
-        (("--all-tools", "--session", "a", "--", "x"), "--session goes with --store"),
+        (("--all-tools", "--session", "a", "--", "x"), "--session needs --store"),
         (("--all-tools", "--", "no-such-program-anywhere"), "could not be started or reached"),
         (
             ("--all-tools", "--upstream", "http://127.0.0.1:9/mcp"),

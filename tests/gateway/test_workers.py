@@ -339,7 +339,7 @@ def test_a_first_worker_that_is_killed_is_told(tmp_path):
     [
         (
             "rules: [{models: ['a*'], options: {seed: 1}}]\n",
-            "several workers with one seed would draw alike",
+            "several workers with one seed would make the same draws",
         ),
         ("playground: everywhere\n", "the playground needs one process"),
     ],
@@ -461,7 +461,7 @@ NO_STORE = (
         (("--store", "memory:"), NO_STORE),
         (
             ("--store", "sqlite:///x.db", "--seed", "1"),
-            r"several workers with one seed would draw alike: leave out ",
+            r"several workers with one seed would make the same draws: leave out ",
         ),
     ],
 )

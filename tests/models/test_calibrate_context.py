@@ -106,9 +106,9 @@ def test_a_model_whose_logits_are_below_zero_is_noted(run, folders, monkeypatch)
         **{**vars(found), "largest": found.largest - 100, "lowest": found.lowest - 100}
     )
     monkeypatch.setattr("textveil.models.measure_logits", lambda *_, **__: low)
-    assert "all words count alike in half of the places" in run("public.txt")[2]
+    assert "half of the positions give all words the same weight" in run("public.txt")[2]
     monkeypatch.setattr("textveil.models.measure_logits", lambda *_, **__: found)
-    assert "all words count alike" not in run("public.txt")[2]
+    assert "all words the same weight" not in run("public.txt")[2]
 
 
 @pytest.mark.parametrize(

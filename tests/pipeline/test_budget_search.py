@@ -229,7 +229,7 @@ def test_one_thing_says_the_budget(budget):
 
 
 def test_a_prior_needs_a_risk_and_a_file(tmp_path):
-    with pytest.raises(ConfigError, match="risk is not set"):
+    with pytest.raises(ConfigError, match="set risk, too"):
         config(risk=None, epsilon=3.0, prior="news.txt")
     with pytest.raises(InputError, match="there is no file"):
         resolve_budget(config(prior=str(tmp_path / "none.txt")), table=TABLE)
@@ -259,4 +259,4 @@ def test_the_command_refuses_the_private_texts_as_public_ones(capsys, tmp_path):
         ["corpus", "run", str(file), "--output", str(tmp_path / "out")],
     ):
         assert cli.main([*arguments, "--risk", "0.1", "--public", str(file)]) == 2
-        assert "another file" in capsys.readouterr().err
+        assert "must not be the file" in capsys.readouterr().err

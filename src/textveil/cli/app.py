@@ -88,14 +88,13 @@ def build_root_command() -> Any:
     def root(
         context: typer.Context,
         version: Annotated[
-            bool, typer.Option("--version", "-V", help="Print the version and end.")
+            bool, typer.Option("--version", "-V", help="Print the version and exit.")
         ] = False,
     ) -> None:
         """Private text: protect what you send to a language model, and privatize what you share.
 
         protect hides what is found in a prompt, and restore puts it back into the answer. privatize
-        draws every
-        protected word anew, with a statement of what that guarantees.
+        draws every protected word anew, with a statement of what that guarantees.
         """
         if version:
             from textveil import __version__

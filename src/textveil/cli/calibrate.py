@@ -40,7 +40,8 @@ def calibrate(
         list[str] | None,
         typer.Argument(
             metavar="FILE|-",
-            help="Public texts: .txt (one per line), .jsonl, .csv, .tsv, .parquet; without any the letter of the demo.",
+            help="Public texts: .txt (one per line), .jsonl, .csv, .tsv, .parquet. Default: the "
+            "letter of `textveil demo`.",
             show_default=False,
         ),
     ] = None,
@@ -49,30 +50,29 @@ def calibrate(
         typer.Option(
             "--model",
             metavar="PATH",
-            help="The folder or hub id of a masked language model; else the bundled one.",
+            help="A masked language model, by folder or hub id. Default: the bundled one.",
         ),
     ] = None,
     field: Field = None,
     limit: evaluation.Limit = None,
     output: Annotated[
         str | None,
-        typer.Option("--output", metavar="FILE", help="Write all figures there as JSON."),
+        typer.Option("--output", metavar="FILE", help="Write all results to this file, as JSON."),
     ] = None,
     plot: Annotated[
         str | None,
         typer.Option(
             "--plot",
             metavar="FILE",
-            help="Draw a histogram: a .png, .svg or .pdf; by textveil-bench.",
+            help="Write a histogram to this .png, .svg or .pdf file; needs textveil-bench.",
         ),
     ] = None,
 ) -> None:
     """Measure how large a language model's logits get on public texts. The mechanism cape needs that as its bound.
 
     Each word that is not on the public list is hidden once, and the model scores all words of the
-    table in its place.
-    The largest logit becomes a public part of the mechanism, so the texts must be public, too: they
-    are not protected.
+    table in its place. The largest logit becomes a public part of the mechanism, so the texts must
+    be public, too: they are not protected.
     """
     from textveil.cli import demo
     from textveil.models import Ragged, load_context, measure_logits
@@ -97,8 +97,8 @@ def calibrate(
     if not texts:
         console.note(
             console.wrap(
-                "Note: measured on one short letter only; name files of public texts for a better "
-                "bound."
+                "Note: measured on one short letter only; give files of public texts for a "
+                "better bound."
             )
         )
     if output is not None:
@@ -136,6 +136,7 @@ def _show_logits(logits: "LogitRange") -> None:
         best = f"the median of the best is {median:.2f}"
         console.note(
             console.wrap(
-                f"Note: with a floor of 0, all words count alike in half of the places ({best})."
+                "Note: with a floor of 0, half of the positions give all words the same weight "
+                f"({best})."
             )
         )

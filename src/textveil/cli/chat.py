@@ -38,7 +38,7 @@ Timeout = Annotated[
     typer.Option(
         "--timeout",
         metavar="SECONDS",
-        help="How long to wait for the model before giving up.",
+        help="The longest wait for the model.",
         show_default=True,
     ),
 ]
@@ -48,7 +48,8 @@ Timeout = Annotated[
     'textveil chat "Write to anna@example.org that I am ill" --upstream http://localhost:8000/v1 --model NAME',
     "textveil chat --upstream http://localhost:8000/v1 --model NAME --transcript turns.jsonl",
     (
-        "textveil chat - --upstream https://HOST/v1 --model NAME --mechanism placeholder --hide-sent "
+        "textveil chat - --upstream https://HOST/v1 --model NAME --mechanism placeholder "
+        "--hide-sent "
         "< letter.txt"
     ),
     default="prompt",
@@ -62,7 +63,10 @@ def chat(
     telling: "StatementForm",
     upstream: Upstream,
     model: Annotated[
-        str, typer.Option("--model", metavar="NAME", help="The model's name at that API.")
+        str,
+        typer.Option(
+            "--model", metavar="NAME", help="The name of the model, as this API lists it."
+        ),
     ],
     prompt: Annotated[
         str | None,
@@ -90,7 +94,7 @@ def chat(
         bool,
         typer.Option(
             "--show-sent/--hide-sent",
-            help="Whether to print on standard error what the model gets.",
+            help="Print on standard error what is sent to the model.",
         ),
     ] = True,
     temperature: Annotated[
@@ -108,10 +112,8 @@ def chat(
     """Talk to a language model that sees protected prompts only; its answers are restored as they arrive.
 
     The API key is read from the environment variable TEXTVEIL_LLM_KEY. All prompts of a
-    conversation share a session,
-    so a value has the same placeholder in each of them; --session keeps it for further
-    conversations.
-    Without --profile or --mechanism the profile is `prompt`.
+    conversation share a session, so a value has the same placeholder in each of them; --session
+    keeps it for further conversations. Without --profile or --mechanism the profile is `prompt`.
     """
     is_interactive = prompt is None and sys.stdin is not None and sys.stdin.isatty()
     if not is_interactive:

@@ -34,7 +34,8 @@ The rate at which it is named at most.
 @verb(
     "textveil table codes --codes 24 --public news.txt --source 'news of 2004' --output news.book",
     (
-        "textveil table codes --codes 8 --labelled reviews.csv --field review --label stars --output "
+        "textveil table codes --codes 8 --labelled reviews.csv --field review --label stars "
+        "--output "
         "stars.book"
     ),
     "textveil table codes --codes 12 --head 0.15 --output twelve.book",
@@ -42,7 +43,7 @@ The rate at which it is named at most.
 )
 def codes(
     codes: Annotated[
-        int, typer.Option("--codes", metavar="C", help="How many codes.", show_default=False)
+        int, typer.Option("--codes", metavar="C", help="The number of codes.", show_default=False)
     ],
     output: Annotated[
         str,
@@ -51,14 +52,15 @@ def codes(
         ),
     ],
     table: Annotated[
-        str, typer.Option("--table", metavar="NAME|DIR", help="Whose words get codes.")
+        str, typer.Option("--table", metavar="NAME|DIR", help="The table whose words get codes.")
     ] = "minilm",
     public: Annotated[
         list[str] | None,
         typer.Option(
             "--public",
             metavar="FILE",
-            help="Public texts of your domain: words that stand together there get one code; repeatable.",
+            help="Public texts of your domain: words that occur together there share a code; "
+            "repeatable.",
         ),
     ] = None,
     labelled: Annotated[
@@ -66,7 +68,7 @@ def codes(
         typer.Option(
             "--labelled",
             metavar="FILE",
-            help="Public texts with labels: words that tell of one label get one code.",
+            help="Public texts with labels: words that point to the same label share a code.",
         ),
     ] = None,
     label: Annotated[
@@ -83,7 +85,8 @@ def codes(
         typer.Option(
             "--source",
             metavar="TEXT",
-            help="What the texts are, in your words: every statement says it. Else the names of the files.",
+            help="Your description of the texts, which every statement prints. Default: the "
+            "names of the files.",
         ),
     ] = None,
     head: Annotated[
@@ -99,25 +102,25 @@ def codes(
         typer.Option(
             "--levels",
             metavar="C,...",
-            help="Coarser levels of the same book: their numbers of codes, rising, each below --codes. Their codes "
-            "are unions of finer ones. BOOK@8 is a level, BOOK@auto the one that tells most of "
-            "general public text at the budget.",
+            help="Coarser levels of the same book, as rising numbers of codes, each below "
+            "--codes. Their codes are unions of finer ones. BOOK@8 names a level; BOOK@auto "
+            "picks the level that keeps most of general public text at your epsilon.",
         ),
     ] = None,
     seed: Annotated[
         int, typer.Option("--seed", metavar="N", help="Another seed gives another book.", min=0)
     ] = 0,
 ) -> None:
-    """Make a book of codes for --codes, from texts that are public: it must not follow from what is to be private.
+    """Make a book of codes for --codes from public texts, never from the texts to protect.
 
-    With --public the book is one of a domain, with --labelled one of a task: it lets the label
-    through. Without either
-    it follows from the words' vectors alone. The texts themselves are refused as input later on.
+    With --public the book is for a domain. With --labelled it is for a task, and releases keep the
+    label. Without either it depends on the words' vectors only. These texts are refused as input
+    later.
     """
     from textveil.table import load_table, make_books
 
     if public and labelled:
-        raise ConfigError("give --public or --labelled: a book is one of a domain or one of a task")
+        raise ConfigError("give --public or --labelled: a book is for a domain or for a task")
     if bool(labelled) != bool(label):
         raise ConfigError(
             "--labelled and --label go together: the file, and the field of its labels"
@@ -156,9 +159,7 @@ def _spell_label(value: object) -> str:
 def _read_levels(levels: str | None) -> list[int]:
     numbers = [] if levels is None else levels.split(",")
     if not all(re.fullmatch(r"\s*\d{1,5}\s*", number) for number in numbers):
-        raise ConfigError(
-            "--levels must be numbers of codes with commas between them, such as 8,24,50"
-        )
+        raise ConfigError("--levels must be numbers of codes, separated by commas, such as 8,24,50")
     return [int(number) for number in numbers]
 
 
@@ -166,7 +167,7 @@ def _check_target(output: str) -> Path:
     target = Path(output)
     if target.is_dir() or not target.resolve().parent.is_dir():
         raise ConfigError(
-            f"--output must name a file in a folder that exists, and {quote_file(output)} is none"
+            f"--output must name a file in an existing folder, got {quote_file(output)}"
         )
     return target
 
@@ -185,7 +186,7 @@ def _read_texts(
         path = Path(file)
         if not path.is_file():
             raise InputError(
-                "public texts must be in a file, and there is no file "
+                "public texts must be in a file; there is no file "
                 f"{quote_file(path)}{suggest_file(file)}"
             )
         texts += [text or "" for text in formats.read_texts(formats.find_source(path, field=field))]
@@ -210,9 +211,8 @@ def describe_book(book: "Book") -> Iterator[str]:
         for epsilon in SHOWN_EPSILONS
     )
     yield (
-        "With the mechanism codebook, whoever expects words as they stand in general public text "
-        "names a word from "
-        f"one code with probability {rates}, at most."
+        "With the mechanism codebook, an attacker who expects the word frequencies of general "
+        f"public text names a word from one code with probability {rates}, at most."
     )
 
 
@@ -225,7 +225,7 @@ def list_books() -> Iterator[str]:
 
     heading = (
         "codes",
-        "words of a code, median",
+        "words per code, median",
         "largest share of a word",
         *(f"epsilon {e:g}" for e in SHOWN_EPSILONS),
     )
@@ -252,16 +252,16 @@ def books(
         list[str] | None,
         typer.Argument(
             metavar="[BOOK]...",
-            help="Numbers of codes of general books, or paths, of a nested book with all its levels or one (BOOK@24); "
-            "else all general ones.",
+            help="General books, by their numbers of codes, or paths of books. A nested book "
+            "stands for all its levels, or for one (BOOK@24). Default: all general books.",
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Compare books of codes at an epsilon: how much the mechanism codebook tells of a word, and how often it is named.
+    """Compare books of codes: what the mechanism codebook reveals about a word at an epsilon.
 
-    All of it is computed from the books, for words as they stand in general public text. No private
-    text is looked at.
+    All of it is computed from the books, for the word frequencies of general public text. No
+    private text is read.
     """
     from textveil.mechanism import (
         compute_fitting_codes,
@@ -304,9 +304,9 @@ def books(
         return
     heading = (
         "codes",
-        "bits told of a word",
+        "bits revealed per word",
         "of at most",
-        "own code comes out",
+        "own code released",
         "word named at most",
         "book",
     )
@@ -325,11 +325,11 @@ def books(
         heading, lines, [("    ", "  * ")[bits == max_bits] for bits in bit_counts]
     ):
         say(line)
-    say("* tells most of a word, as words stand in general public text.")
+    say("* reveals most about a word, at the word frequencies of general public text.")
     say(
-        f"No mechanism with local DP {epsilon:g} tells more than "
-        f"{math.ceil(100 * compute_information_limit(epsilon)) / 100:.2f} bits of a "
-        f"word; {compute_fitting_codes(epsilon):,.0f} codes of equal frequency would tell as much."
+        f"No mechanism with local DP {epsilon:g} reveals more than "
+        f"{math.ceil(100 * compute_information_limit(epsilon)) / 100:.2f} bits about a word; "
+        f"{compute_fitting_codes(epsilon):,.0f} codes of equal frequency would reveal as much."
     )
 
 

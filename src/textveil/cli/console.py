@@ -237,7 +237,7 @@ def _explain_usage(error: Any, command: Any, path: str, arguments: Sequence[str]
         return _explain_command(_list_commands(command), path, arguments)
     if "--" in arguments:
         return f"{path} takes one argument after --; options first, then -- and the text"
-    files = "; whole files go with `textveil corpus run`" if path == "textveil privatize" else ""
+    files = "; for files of rows use `textveil corpus run`" if path == "textveil privatize" else ""
     return f"{path} takes one argument; put a text of several words in quotes{files}"
 
 
@@ -303,22 +303,22 @@ MOVED_NAMES = {
     ("textveil bench", "report"): "it is now `textveil report`",
     ("textveil repair", "--url"): "it is now --upstream",
     ("textveil privatize", "--show"): "it is now `textveil groups` and `textveil risk`",
-    ("textveil privatize", "--html"): "it belongs to `textveil groups` and `textveil risk`",
-    ("textveil privatize", "--prior"): "it belongs to `textveil risk`",
+    ("textveil privatize", "--html"): "it is an option of `textveil groups` and `textveil risk`",
+    ("textveil privatize", "--prior"): "it is an option of `textveil risk`",
     ("textveil", "privatize-files"): "it is now `textveil corpus run`",
     **{
-        ("textveil privatize", option): "whole files go with `textveil corpus run`"
+        ("textveil privatize", option): "for files of rows use `textveil corpus run`"
         for option in ("--field", "--column", "--query", "--jobs", "--resume")
     },
     **{
-        ("textveil protect", option): "files of rows go with `textveil corpus run --profile prompt`"
+        ("textveil protect", option): "for files of rows use `textveil corpus run --profile prompt`"
         for option in ("--field", "--column", "--jobs", "--resume")
     },
     **{
         (
             f"textveil {verb}",
             "--whole",
-        ): "a file is one text without it; --lines takes each line as one"
+        ): "leave it out: a file is one text, and --lines takes each line as a text"
         for verb in ("protect", "privatize", "groups", "risk")
     },
 }

@@ -50,7 +50,8 @@ KeyFile = Annotated[
     typer.Option(
         "--key-file",
         metavar="FILE",
-        help="Where the key of the release is kept until it is finished; needed if the output is in an object store.",
+        help="The file that keeps the key of the release until it is finished; needed if the "
+        "output is in an object store.",
     ),
 ]
 
@@ -96,14 +97,15 @@ def run(
         bool,
         typer.Option(
             "--id-from-row",
-            help="Tell rows apart by the order of the files and of the rows in them.",
+            help="Identify rows by the order of the files and of the rows in them.",
         ),
     ] = False,
     id_from_content: Annotated[
         bool,
         typer.Option(
             "--id-from-content",
-            help="Tell texts apart by what they say: equal texts have equal releases, which shows that they are equal.",
+            help="Identify texts by their content: equal texts have equal releases, which shows "
+            "that they are equal.",
         ),
     ] = False,
     store: Store = None,
@@ -112,10 +114,9 @@ def run(
     """Privatize a corpus into a folder, as one release with a statement.
 
     All files are read and checked first. The release is parts, in the formats of the input, a
-    statement and a manifest.
-    What was drawn is never drawn differently again: an interrupted run goes on with --resume.
-    Without --profile,
-    --mechanism or a --config that names one, the profile is `document`.
+    statement and a manifest. In a run no text is drawn twice with different results: continue an
+    interrupted run with --resume. Without --profile, --mechanism or a --config that names one, the
+    profile is `document`.
     """
     config = typed.resolve_config()
     check_public(config, inputs)
@@ -124,13 +125,15 @@ def run(
     if "session" not in rows:
         if store != os.environ.get(STORE_VARIABLE):
             raise ConfigError(
-                "--store keeps what placeholders stand for in sessions: name them with --session"
+                "--store keeps the originals of placeholders in sessions: name the sessions with "
+                "--session"
             )
         store = None  # of the environment, for other verbs
     if "query" in rows:
         if config.protect.task is not None:
             raise ConfigError(
-                "give --task for all texts, or --query for a field with what each is for, not both"
+                "give --task for all texts, or --query for a field with the task of each text, "
+                "not both"
             )
         config = replace(config, protect=replace(config.protect, importance="cosine"))
     options = RowOptions(
@@ -148,7 +151,7 @@ def run(
                 **how,
             )
     except (KeyboardInterrupt, SystemExit):
-        console.note("textveil: interrupted; finished parts are kept, go on with --resume")
+        console.note("textveil: interrupted; finished parts are kept; continue with --resume")
         raise
     if telling.form != "quiet":
         console.note(console.wrap("\n".join(_describe_release(finished, telling))))
@@ -156,10 +159,10 @@ def run(
 
 @verb("textveil corpus verify released/", on=corpus)
 def verify(folder: Folder) -> None:
-    """Check a release against its manifest: every part is there and as it was written, and no other file is."""
+    """Check a release against its manifest: no part is missing or changed, no file was added."""
     if differences := release.verify(folder):
-        raise InputError("the release is not as its manifest says: " + "; ".join(differences))
-    console.say("The release is as its manifest says.")
+        raise InputError("the release does not match its manifest: " + "; ".join(differences))
+    console.say("The release matches its manifest.")
 
 
 @verb(
@@ -175,12 +178,12 @@ def finish(
         bool,
         typer.Option(
             "--give-up",
-            help="Of an interrupted run, delete the parts and sessions that are there, too.",
+            help="Give up an interrupted run: delete its parts and sessions, too.",
         ),
     ] = False,
     store: Store = None,
 ) -> None:
-    """Destroy the key of a release and what its run kept: nobody can repeat its draws then, and no run goes on."""
+    """Destroy the key and the work files of a run: its draws cannot be repeated or continued."""
     release.finish(folder, key_file=key_file, give_up=give_up, store=store)
 
 
@@ -200,7 +203,7 @@ def _describe_release(finished: FinishedRelease, telling: StatementForm) -> list
         f"{manifest['rows']:,} rows in {parts}, fields {fields}: {texts:,} texts, {words:,} words."
     ]
     if finished.is_earlier:
-        return [*sentences, "It was finished before; nothing was read or drawn now."]
+        return [*sentences, "The release was already finished; nothing was read or drawn now."]
     if finished.guarantee is not None:
         sentences.append(telling.spell(finished.guarantee))
     if finished.statement is not None:

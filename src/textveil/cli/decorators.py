@@ -70,8 +70,7 @@ def verb(
         default: the profile where nothing names a profile or a mechanism.
         complete: whether a mechanism that needs a budget must have one.
         brief: the options in its help, at most `MAX_HELP_OPTIONS` - 1, where it has more; () for
-            `HELP_OPTIONS` and
-            the first others.
+            `HELP_OPTIONS` and the first others.
         panel: the heading under which `textveil --help` lists a verb of another package.
         on: the group of verbs that it belongs to; None for a verb of its own.
         name: what it is called there; else as the function is.
@@ -215,8 +214,7 @@ def group(
         examples: complete command lines that work; none for those of `default_verb`.
         panel: the heading under which `textveil --help` lists it, for another package.
         default_verb: the verb that runs where none of its own is named; the group has its options.
-            None to
-            show the help.
+            None to show the help.
     """
     help_text = help_text or inspect.getdoc(default_verb) or ""
     examples = examples or getattr(default_verb, "examples", ())
@@ -241,7 +239,7 @@ def group(
             if parameter.name in arguments and _is_typed(context, parameter)
         ]:
             raise ConfigError(
-                f"options of `{subcommand}` go behind it; leave out {', '.join(flags)} before it"
+                f"options of `{subcommand}` go after it; leave out {', '.join(flags)} before it"
             )
 
     parameters = [Parameter("context", Parameter.KEYWORD_ONLY, annotation=typer.Context)]

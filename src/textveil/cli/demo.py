@@ -61,8 +61,8 @@ DEMO_RUNS = (
 )
 
 EPSILON_REMARK = (
-    "Epsilons of different mechanisms do not compare; what an attacker recovers does (`textveil "
-    "risk`)."
+    "Epsilons of different mechanisms cannot be compared; what an attacker recovers can "
+    "(`textveil risk`)."
 )
 
 
@@ -87,7 +87,8 @@ def show(console: Console, *, seed: int | None = None) -> None:
     _print_heading(
         console,
         (
-            "1. Protect a prompt, and get the answer back (from a scripted model here; no network is "
+            "1. Protect a prompt, and get the answer back (from a scripted model here; no network "
+            "is "
             "used)"
         ),
     )
@@ -169,7 +170,7 @@ def compare_mechanisms(table: EmbeddingTable, seed: int | None) -> Table:
     rows.add_column("mechanism", no_wrap=True)
     rows.add_column("epsilon", no_wrap=True)
     rows.add_column("for any two words", justify="right")
-    rows.add_column("words kept as they were", justify="right")
+    rows.add_column("words unchanged", justify="right")
     for run in DEMO_RUNS:
         privatizer = Privatizer(
             run.mechanism, epsilon=run.epsilon, table=table, seed=seed, **dict(run.options)

@@ -31,7 +31,8 @@ Public = Annotated[
     typer.Option(
         "--public",
         metavar="FILE",
-        help="Public texts of the same kind, none of them private, from which the attacker `learned` learns.",
+        help="Public texts of the same kind, from which the attacker `learned` learns. They must "
+        "not be private.",
     ),
 ]
 
@@ -90,7 +91,7 @@ def read_rows(path: str, field: str | None, option: str = "--field") -> Iterator
     """
     if os.path.exists(path) and not os.path.isfile(path):
         raise InputError(
-            f"the input must be a file of texts, and {quote_file(path)} is a folder or device"
+            f"the input must be a file of texts; {quote_file(path)} is a folder or device"
         )
     if not os.path.isfile(path):
         raise InputError(

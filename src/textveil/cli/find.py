@@ -33,18 +33,20 @@ def find(
     lines: texts.Lines = False,
     as_json: Annotated[
         bool,
-        typer.Option("--json", help="One JSON object per text, with places and without words."),
+        typer.Option(
+            "--json",
+            help="Print one JSON object per text, with the positions of "
+            "findings and without their words.",
+        ),
     ] = False,
     html: texts.Html = None,
 ) -> None:
     """Show what is private in a prompt, and what stays and why.
 
-    One line for each finding: where it stands, in characters from 0; its type; its words; and why
-    `textveil protect`
-    hides it or lets it stay. With --lines the number of the line stands before the place. Nothing
-    is hidden or sent;
-    what is printed is as private as the prompt. With --profile strict all other words are drawn
-    anew besides.
+    One line for each finding: its start and end, in characters from 0; its type; its words; and why
+    `textveil protect` hides it or lets it stay. With --lines the number of the line comes first.
+    Nothing is hidden or sent; the output is as private as the prompt. With --profile strict
+    `textveil protect` also draws all other words anew.
     """
     texts.check_files(
         text, None, html=html, whole=not lines, files="`textveil corpus run --profile prompt`"
@@ -96,12 +98,8 @@ def _summarize(hidden_count: int, stay_count: int) -> str:
     if not hidden_count + stay_count:
         return "Nothing was found, and nothing is claimed about the words."
     are = "part is" if hidden_count == 1 else "parts are"
-    stays = (
-        "1 more that was found stays"
-        if stay_count == 1
-        else f"{stay_count:,} more that were found stay"
-    )
+    stays = "1 more finding stays" if stay_count == 1 else f"{stay_count:,} more findings stay"
     sentence = f"{hidden_count:,} {are} hidden by `textveil protect`" + (
         f", {stays}" if stay_count else ""
     )
-    return f"{sentence}; of the other words nothing is claimed. Keep this to yourself."
+    return f"{sentence}; nothing is claimed about the other words. Keep this to yourself."

@@ -54,10 +54,9 @@ def serve(
         typer.Option(
             "--policy",
             metavar="FILE",
-            help="What the gateway does for whom, as YAML; read again at SIGHUP. `textveil gateway check` says what "
-            "is wrong with it. An option that says what the file says too is refused, and rules "
-            "of the file say it "
-            "differently for some requests.",
+            help="The policy of the gateway, as YAML; read again at SIGHUP. `textveil gateway "
+            "check` lists its faults. An option that the file also sets is refused. Rules "
+            "in the file can set other values for some requests.",
         ),
     ] = None,
     host: Annotated[
@@ -65,8 +64,8 @@ def serve(
         typer.Option(
             "--host",
             metavar="ADDRESS",
-            help="The address to bind, or its name, under which the gateway is then reached. Anything but 127.0.0.1 "
-            "exposes it to other machines, and needs keys and TLS.",
+            help="The address to bind, or its host name, which requests may then use. Anything "
+            "but 127.0.0.1 exposes the gateway to other machines, and needs keys and TLS.",
         ),
     ] = "127.0.0.1",
     port: Annotated[
@@ -89,8 +88,9 @@ def serve(
         bool,
         typer.Option(
             "--exposed",
-            help="Bind an address that other machines reach without keys or TLS, because something else keeps others "
-            "out and encrypts what is sent.",
+            help="Bind an address that other machines reach without keys or TLS, because "
+            "something else, such as a reverse proxy, controls access and encrypts the "
+            "traffic.",
         ),
     ] = False,
     store: Annotated[
@@ -99,8 +99,9 @@ def serve(
             "--store",
             metavar="URL",
             envvar=session_options.STORE_VARIABLE,
-            help="Keep there, encrypted, what became of messages, and count what they spend: sqlite:///NAME.db or "
-            "postgresql://HOST/NAME. Else it is kept in memory for a day.",
+            help="Keep the releases of messages in this store, encrypted, and count what they "
+            "spend: sqlite:///NAME.db or postgresql://HOST/NAME. Without a store they are "
+            "kept in memory for a day.",
         ),
     ] = None,
     workers: Annotated[
@@ -109,25 +110,21 @@ def serve(
             "--workers",
             metavar="N",
             min=1,
-            help="How many processes answer; several share conversations through --store, and each loads the models.",
+            help="The number of processes that answer; several share conversations through "
+            "--store, and each loads the models.",
         ),
     ] = 1,
 ) -> None:
-    """Stand before a language model: what a program asks is protected, and what the model answers is restored.
+    """Run a gateway to a language model: it protects requests and restores answers.
 
     Serves the APIs of OpenAI (chat completions, responses, completions, embeddings, moderations,
-    models) and Anthropic
-    (messages). Set the base URL of any of their clients to the address that is printed. Its API key
-    is forwarded, or
-    a --policy gives out keys of the gateway's own.
-    Every text of a request is protected, also results and arguments of tools. What cannot be
-    protected is refused, such
-    as images and fields that are not known here. No text is logged. Each message of a conversation
-    is released once,
-    and sent again as it was with later requests; what that needs is kept in memory for a day, or
-    encrypted in --store.
-    Answers carry their statement in the header textveil-statement. Without --profile or --mechanism
-    the profile is
+    models) and Anthropic (messages). Set the base URL of any of their clients to the address that
+    is printed. Its API key is forwarded, or the gateway checks its own keys, if a --policy names
+    them. Every text of a request is protected, also results and arguments of tools. Content that
+    cannot be protected is refused, such as images and unknown fields. No text is logged. Each
+    message of a conversation is released once; later requests send the same release again. For
+    that, releases are kept in memory for a day, or encrypted in --store. Answers carry their
+    statement in the header textveil-statement. Without --profile or --mechanism the profile is
     `prompt`.
     """
     require("starlette", "httpx2", "uvicorn", "prometheus_client")
@@ -268,7 +265,9 @@ def _check_shared(policy: Policy, typed: "TypedOptions | None") -> None:
     configs = [policy.resolve_config() if typed is None else typed.resolve_config()]
     configs += [policy.apply_rules((i,)).resolve_config() for i in range(len(policy.rules))]
     if any(config.seed is not None for config in configs):
-        raise ConfigError("several workers with one seed would draw alike: leave out the seed")
+        raise ConfigError(
+            "several workers with one seed would make the same draws: leave out the seed"
+        )
 
 
 def _print_address(policy: Policy, host: str, port: int, *, has_page: bool) -> None:
@@ -301,11 +300,14 @@ PolicyFile = Annotated[
     ),
 ]
 Name = Annotated[
-    str, typer.Argument(metavar="NAME", help="Whose key: any name, such as anna or team-a/anna.")
+    str,
+    typer.Argument(
+        metavar="NAME", help="The holder of the key: any name, such as anna or team-a/anna."
+    ),
 ]
 
 keys = group(
-    "Create, list and revoke keys of the gateway's own.",
+    "Create, list and revoke API keys of the gateway.",
     "textveil gateway keys create anna --policy gateway.yaml",
     "textveil gateway keys revoke anna --policy gateway.yaml",
 )
@@ -334,14 +336,13 @@ def create(
     name: Name,
     policy: PolicyFile,
     days: Annotated[
-        float | None, typer.Option("--days", metavar="N", help="The key ends after N days.")
+        float | None, typer.Option("--days", metavar="N", help="The key expires after N days.")
     ] = None,
 ) -> None:
     """Make a key and print it. It is not shown again.
 
-    Only its hash is kept. A client sends it as its API key; it is never sent upstream. What it may
-    be used for stands
-    in the policy, under its name.
+    Only its hash is kept. A client sends it as its API key; it is never sent upstream. The policy
+    says, under its name, what it may be used for.
     """
     console.say(_open_keys(policy, new=True).create(name, days=days))
     console.note("this key is not shown again")
@@ -395,11 +396,10 @@ def check(
         bool, typer.Option("--schema", help="Print the JSON schema of policies, for editors.")
     ] = False,
 ) -> None:
-    """Say what is wrong with a policy, one line for each fault; or what it does, in words.
+    """Check a policy: list its faults, one per line, or describe what it does.
 
-    The files that it names must be there. What may come before the gateway starts is a warning: its
-    file of keys, and
-    environment variables.
+    The files that it names must exist. A missing file of keys or environment variable is a warning
+    only: it can be added before the gateway starts.
     """
     from textveil.gateway import (
         PolicyError,
@@ -454,7 +454,8 @@ def mcp(
         list[str] | None,
         typer.Argument(
             metavar="-- COMMAND...",
-            help="Starts the tool server, which speaks over its standard input and output.",
+            help="The command that starts the tool server, which talks over its standard input "
+            "and output.",
             show_default=False,
         ),
     ] = None,
@@ -466,8 +467,8 @@ def mcp(
         typer.Option(
             "--policy",
             metavar="FILE",
-            help="A policy that says how texts are protected, which tools are served (`tools`, `other_tools`), and "
-            "what becomes of what cannot be protected.",
+            help="A policy that says how texts are protected, which tools are served (`tools`, "
+            "`other_tools`), and what happens to content that cannot be protected.",
             show_default=False,
         ),
     ] = None,
@@ -488,21 +489,20 @@ def mcp(
         typer.Option(
             "--session",
             metavar="NAME",
-            help="What --store keeps the session under: anna, or anna/tools for one of several. Gateways with the same "
-            "session give a value the same placeholder, and restore each other's.",
+            help="The name of the session in --store: anna, or anna/tools for one of several. "
+            "Gateways with the same session give a value the same placeholder, and restore "
+            "each other's placeholders.",
         ),
     ] = None,
     store: session_options.Store = None,
 ) -> None:
-    """Stand before a tool server (Model Context Protocol): what its tools answer is protected, arguments are restored.
+    """Run a gateway to a tool server (MCP): it protects results of tools and restores arguments.
 
-    For clients that feed a language model elsewhere. The client starts this in place of the tool
-    server, or is given
-    its address. The model sees placeholders; where it gives them back as arguments of a tool, the
-    tool gets the
-    originals. Tools that are not named are refused, and so are requests of the server to the
-    client. What was hidden is
-    remembered until this ends, or encrypted in --store.
+    For clients that feed a language model elsewhere. The client starts this gateway in place of the
+    tool server (Model Context Protocol), or gets its address. The model sees placeholders; if it
+    passes them to a tool as arguments, the tool gets the originals. Tools that are not named are
+    refused, and so are requests of the server to the client. Originals are remembered until the
+    gateway ends, or encrypted in --store.
     """
     require("mcp", "uvicorn", "httpx2")
     from textveil.gateway import listen, read_policy, serve_http, serve_stdio
@@ -510,7 +510,7 @@ def mcp(
     from textveil.session import Session
 
     if (session is None) != (store is None):
-        raise ConfigError("--session goes with --store: it names what is kept there")
+        raise ConfigError("--session needs --store: it names the session in that store")
     if all_tools and "tools" in said:
         raise ConfigError("--all-tools serves all tools: leave out --tool")
     _refuse_mixed_options(policy, typed)

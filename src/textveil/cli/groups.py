@@ -35,13 +35,12 @@ def groups(
     """Privatize, and show which released word is in which group, and so what it spends.
 
     The release goes to standard output, the same with its groups in colour to standard error.
-    Groups are no secret:
-    they are released with the text. For a few texts.
+    Groups are not secret: they are released with the text. For a few texts.
     """
     texts.check_files(text, output, session, html)
     if not config.protect.has_groups:
         raise ConfigError(
-            "these options make no groups; take --profile document or prompt, or set "
+            "these options make no groups; use --profile document or prompt, or set "
             "protect.detectors"
         )
     from textveil.pipeline import Privatizer

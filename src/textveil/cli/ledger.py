@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 
 Subject = Annotated[
     str | None,
-    typer.Argument(metavar="[SUBJECT]", help="Whose accounts; without it all.", show_default=False),
+    typer.Argument(
+        metavar="[SUBJECT]",
+        help="The subject of the accounts. Default: all subjects.",
+        show_default=False,
+    ),
 ]
 
 ledger = group(
@@ -50,9 +54,9 @@ LEDGER_COLUMNS = (
 def show(store: Store, subject: Subject = None, as_json: AsJson = False) -> None:
     """Show what was spent, ever, and what is left. One account is one subject, metric and table.
 
-    Epsilon adds up over all drawn words. Releases without a finite bound are counted beside it and
-    are in no sum. All
-    entries are checked: one that is missing or was changed is an error that names the account.
+    Epsilon adds up over all drawn words. Releases without a finite bound are counted separately and
+    are in no sum. All entries are checked: a missing or changed entry is an error that names the
+    account.
     """
     with open_store(store) as opened_store:
         accounts = opened_store.ledger.accounts(subject, whole=True)
@@ -94,7 +98,8 @@ def _format_remaining(limit: "Limit") -> str:
 )
 def limit(
     subject: Annotated[
-        str, typer.Argument(metavar="SUBJECT", help="Whose account.", show_default=False)
+        str,
+        typer.Argument(metavar="SUBJECT", help="The subject of the account.", show_default=False),
     ],
     epsilon: Annotated[
         str,
@@ -117,17 +122,17 @@ def limit(
         typer.Option(
             "--days",
             metavar="N",
-            help="Begin to count again after N days. Else it is a limit for ever.",
+            help="Start to count again after N days. Default: the limit holds forever.",
         ),
     ] = None,
 ) -> None:
-    """Refuse releases that would spend more than this, before anything of them is drawn."""
+    """Refuse releases that would spend more than this, before any of their words is drawn."""
     try:
         maximum = None if epsilon == "none" else float(epsilon)
     except ValueError:
         maximum = -1.0
     if maximum is not None and not maximum >= 0:
-        raise ConfigError(f"a limit must be a number from 0 on, or none, got {quote(epsilon)}")
+        raise ConfigError(f"a limit must be a number of at least 0, or none, got {quote(epsilon)}")
     with open_store(store) as opened_store:
         opened_store.ledger.limit(subject, metric, table, maximum, days=days)
 
@@ -137,7 +142,10 @@ def export(
     store: Store,
     file: Annotated[
         str,
-        typer.Argument(metavar="FILE", help="A file for lines of JSON, or - for standard output."),
+        typer.Argument(
+            metavar="FILE",
+            help="The file to write, with one JSON object per line, or - for standard output.",
+        ),
     ] = "-",
 ) -> None:
     """Write all entries, one JSON object per line, and check that none is missing and none was changed."""

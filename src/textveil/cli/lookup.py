@@ -35,7 +35,8 @@ def list_names(
         ),
     ] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON array of objects with a name and a summary.")
+        bool,
+        typer.Option("--json", help="Print one JSON array of objects with a name and a summary."),
     ] = False,
 ) -> None:
     """List the names of a kind, each with a summary; without a kind, list the kinds."""
@@ -82,7 +83,7 @@ def _read_profiles() -> dict[str, str]:
 
 
 show = group(
-    "Show the configuration that options amount to.", "textveil show config --profile paper-stencil"
+    "Show the configuration that options result in.", "textveil show config --profile paper-stencil"
 )
 
 
@@ -94,13 +95,11 @@ show = group(
     complete=False,
 )
 def show_config(config: "Config") -> None:
-    """Print, as YAML, the configuration that these options, the environment and the defaults amount to.
+    """Print as YAML the configuration that options, environment and defaults result in.
 
     --config reads it back. Without --profile, --mechanism or a --config that names one, it is what
-    `textveil privatize`
-    uses, the profile `document`. Variables of the environment are options, too:
-    TEXTVEIL_MECHANISM__L=4,
-    TEXTVEIL_EPSILON=60.
+    `textveil privatize` uses, the profile `document`. Variables of the environment are options,
+    too: TEXTVEIL_MECHANISM__L=4, TEXTVEIL_EPSILON=60.
     """
     say(config.to_yaml().rstrip("\n"))
 
@@ -114,11 +113,11 @@ def explain(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="NAME", help="Any name that `textveil list` has.", show_default=False
+            metavar="NAME", help="Any name that `textveil list` shows.", show_default=False
         ),
     ],
 ) -> None:
-    """Say what is behind a name: what a mechanism guarantees and needs, what an attack finds, what a profile sets."""
+    """Explain a name: what a mechanism guarantees and needs, an attack finds, a profile sets."""
     from textveil.config import registry
 
     kinds = [
@@ -189,10 +188,13 @@ def _explain_name(kind: "RegistryKind", name: str) -> None:
         from textveil.cli.codebook import list_books
 
         say(
-            "\nGeneral books, --codes: the share of a code that one word has at most; and how "
-            "often a word is named at"
+            "\nGeneral books for --codes: the largest share of a code that one word has, and the "
+            "largest"
         )
-        say("most, from one code, by whoever expects words as they stand in general public text:")
+        say(
+            "probability that an attacker who expects the word frequencies of general public "
+            "text names a word:"
+        )
         for line in list_books():
             say(line)
 

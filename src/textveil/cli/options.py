@@ -3,11 +3,9 @@
 Also those that are fields of what verbs run.
 
 In: what was typed for them. Out: `TypedOptions`, and the configuration that it amounts to together
-with
-the environment.
+with the environment.
 Not here: what the options mean (`textveil.config`, and the classes that have the fields),
-and how a
-verb gets them (`decorators`).
+and how a verb gets them (`decorators`).
 """
 
 import os
@@ -120,8 +118,9 @@ SHARED_OPTIONS: dict[str, SharedOption] = {
         flag="--risk",
         metavar="SHARE",
         path="risk",
-        help="Instead of a budget: the share of words that an attacker may guess, such as 0.10. The epsilon is found "
-        "from the mechanism's law and public word frequencies, before the text is looked at.",
+        help="Instead of a budget: the share of words that an attacker may guess, such as 0.10. "
+        "The epsilon is computed from the mechanism's probabilities and public word "
+        "frequencies, before the text is read.",
     ),
     "public": SharedOption(
         flag="--public",
@@ -139,12 +138,12 @@ SHARED_OPTIONS: dict[str, SharedOption] = {
         flag="--codes",
         metavar="C|BOOK",
         path="table.codes",
-        help="Draw among few codes of words, not among words: the number of codes of a general book (8, 24, 50, 150 or "
-        "400), or a book made by `textveil table codes`, BOOK@24 for one of its levels. The draw "
-        "is the same for all "
-        "words of one code. Four, with commas, are for the four groups of groups.budgets. auto: "
-        "the general book, "
-        "BOOK@auto: the level of a book, that tells most at the budget.",
+        help="Draw one of a few codes of words, not a word: the number of codes of a general "
+        "book (8, 24, 50, 150 or 400), or a book made by `textveil table codes`, with "
+        "BOOK@24 for one of its levels. The probabilities are the same for all words of one "
+        "code. Four, separated by commas, are for the four groups of groups.budgets. auto "
+        "picks the general book, BOOK@auto the level of a book, that keeps most at your "
+        "epsilon.",
     ),
     "emit": SharedOption(
         flag="--emit",
@@ -170,30 +169,32 @@ SHARED_OPTIONS: dict[str, SharedOption] = {
         flag="--level",
         metavar="identifiers|personal|names",
         path="protect.level",
-        help="What is hidden: what has a form, such as numbers and addresses; also names of private persons, and of "
-        "places and organizations that tell where they live or work (the default); or every name.",
+        help="Hide what has a form, such as numbers and addresses (identifiers); also names of "
+        "private persons, and of places and organizations that tell where they live or work "
+        "(personal, the default); or every name (names).",
     ),
     "names": SharedOption(
         flag="--names",
         metavar="placeholder|surrogate",
         path="names.types",
         choices={"placeholder": "none", "surrogate": "all"},
-        help="What stands for a name: a placeholder such as <PERSON_1>, or another name of its type.",
+        help="Replace a name by a placeholder such as <PERSON_1>, or by another name of its type.",
     ),
     "figures": SharedOption(
         flag="--figures",
         metavar="placeholder|surrogate",
         path="figures.types",
         choices={"placeholder": "none", "surrogate": "all"},
-        help="What stands for a date or an age: a placeholder such as <AGE_1>, or one near it. All dates are moved "
-        "by the same number of days; ages are not put back into an answer.",
+        help="Replace a date or an age by a placeholder such as <AGE_1>, or by one near it. All "
+        "dates are moved by the same number of days; ages are not put back into an answer.",
     ),
     "task": SharedOption(
         flag="--task",
         metavar="TEXT",
         path="protect.task",
         implied_options={"protect.importance": "cosine"},
-        help="What the text is for: words close to it count as important. `self` is the text itself. Not kept secret.",
+        help="The task of the text: words close to it count as important. `self` takes the text "
+        "itself. The task is not kept secret.",
     ),
     "config": SharedOption(
         flag="--config",
@@ -229,27 +230,31 @@ FIELD_OPTIONS: dict[str, dict[str, SharedOption]] = {
         "tools": SharedOption(
             flag="--tool",
             metavar="NAME",
-            help="Serve this tool, protected. For several, repeat it.",
+            help="Serve this tool, protected; repeatable.",
         ),
         "other_tools": SharedOption(
-            help="Tools that are not named: pass serves them, and nothing of them is protected."
+            help="Tools that are not named: pass serves them, without protection."
         ),
         "hosts": SharedOption(
             flag="--allow-host",
             metavar="NAME",
-            help="A name under which programs and browsers reach the gateway, besides addresses and localhost; may "
-            "be repeated. Without keys, requests under others are refused.",
+            help="A host name that programs and browsers may use for the gateway, in addition to "
+            "IP addresses and localhost; repeatable. Without keys, requests to other host "
+            "names are refused.",
         ),
         "timeout": SharedOption(
-            metavar="SECONDS", help="How long to wait for the model, or for a tool."
+            metavar="SECONDS", help="The longest wait for the model, or for a tool."
         ),
         "limit": SharedOption(metavar="BYTES", help="The largest request that is accepted."),
-        "media": SharedOption(help="Images, audio, files and token ids: pass hands them on."),
-        "schemas": SharedOption(help="What is said about tools: protect hides identifiers in it."),
-        "unknown": SharedOption(help="Fields and values that are not known here."),
-        "users": SharedOption(help="Names of a program's users."),
+        "media": SharedOption(
+            help="Images, audio, files and token ids: pass sends them unprotected."
+        ),
+        "schemas": SharedOption(help="Descriptions of tools: protect hides identifiers in them."),
+        "unknown": SharedOption(help="Fields and values that the gateway does not know."),
+        "users": SharedOption(help="User names that a program sends."),
         "playground": SharedOption(
-            help="A page at / that shows what would be sent; local: where only this machine can reach the gateway."
+            help="Serve a page at / that shows what would be sent; local: only if no other "
+            "machine can reach the gateway."
         ),
     },
     "ServingOptions": {
@@ -259,17 +264,19 @@ FIELD_OPTIONS: dict[str, dict[str, SharedOption]] = {
             "nothing is sent.",
         ),
         "metrics": SharedOption(
-            help="Who may read /metrics: programs of this machine, all, or nobody."
+            help="Access to /metrics: programs on this machine, all, or nobody."
         ),
         "grace": SharedOption(
-            metavar="SECONDS", help="How long open requests may take when it is stopped."
+            metavar="SECONDS", help="The time that open requests may take when the gateway stops."
         ),
         "queue": SharedOption(
-            metavar="N", help="How many requests may wait; more are told to ask again."
+            metavar="N",
+            help="The most requests that may wait; further requests are refused and told to retry.",
         ),
         "long": SharedOption(
             metavar="CHARACTERS",
-            help="From so many characters of new text on, a request waits behind others of that kind only.",
+            help="Requests with more characters of new text than this wait in a queue of their "
+            "own.",
         ),
     },
     "ToolServer": {
@@ -280,58 +287,70 @@ FIELD_OPTIONS: dict[str, dict[str, SharedOption]] = {
         "prompts": SharedOption(help="Serve prompts, protected."),
         "errors": SharedOption(
             metavar="FILE",
-            help="Append there what COMMAND writes to standard error; else it is discarded, since it may hold texts.",
+            help="Append to this file what COMMAND writes to standard error. By default that is "
+            "discarded, since it may hold texts.",
         ),
     },
     "RowOptions": {
         "fields": SharedOption(
             flag="--field --column",
             metavar="NAME",
-            help="A field with texts; repeatable. Else `text`, or in .jsonl and .parquet the only one with strings.",
+            help="A field with texts; repeatable. Default: `text`, or in .jsonl and .parquet the "
+            "only field with strings.",
         ),
         "id": SharedOption(
-            metavar="NAME", help="The field with an id for each row, unique and copied."
+            metavar="NAME",
+            help="The field with the id of each row: unique, and copied into the release.",
         ),
         "subject": SharedOption(
-            metavar="NAME", help="The field that says whom a row is about: losses are added up."
+            metavar="NAME",
+            help="The field that names the person a row is about: the losses of a person add up.",
         ),
         "query": SharedOption(
             metavar="NAME",
-            help="The field that says what each text is for: words close to it count as important. Not kept secret.",
+            help="The field with the task of each text: words close to it count as important. "
+            "The task is not kept secret.",
         ),
         "others": SharedOption(
-            help="What becomes of all other fields. With drop only the id and the texts are released."
+            help="Copy or drop all other fields. With drop only the id and the texts are released."
         ),
         "whole": SharedOption(help="Take each .txt file as one text."),
         "placeholders": SharedOption(
-            help="Count placeholders in each text, or give a value the same one in all rows of a subject "
-            "(--subject), which shows where it occurs again."
+            help="Count placeholders in each text, or give a value the same one in all rows of a "
+            "subject (--subject), which shows where the value occurs again."
         ),
         "session": SharedOption(
             metavar="NAME",
-            help="Keep what placeholders stand for, in a session NAME of each subject in the store; else it is "
-            "thrown away. `textveil restore --session SUBJECT/NAME` puts it back.",
+            help="Keep the originals of placeholders in the store, in a session NAME for each "
+            "subject. Without it they are thrown away. `textveil restore --session "
+            "SUBJECT/NAME` puts them back.",
         ),
     },
     "run": {
         "output": SharedOption(
-            metavar="FOLDER", help="Where the release goes: an empty or new folder, or a URI."
+            metavar="FOLDER", help="The folder of the release, empty or new, or a URI."
         ),
         "executor": SharedOption(
             metavar="local|ray|spark",
-            help="Who draws: processes of this machine, or an engine (extras ray and spark).",
+            help="Draw in processes of this machine (local), or on an engine (extras ray and "
+            "spark).",
         ),
-        "jobs": SharedOption(metavar="N", help="How many processes draw; 0 for one per core."),
+        "jobs": SharedOption(
+            metavar="N", help="The number of processes that draw; 0 for one per core."
+        ),
         "cluster": SharedOption(
             metavar="ADDRESS",
-            help="Of a cluster of Ray or Spark; else one is started on this machine.",
+            help="The address of a Ray or Spark cluster. Without it one is started on this "
+            "machine.",
         ),
-        "part_rows": SharedOption(metavar="N", help="Rows of a file of the release."),
+        "part_rows": SharedOption(
+            metavar="N", help="The largest number of rows in a file of the release."
+        ),
         "resume": SharedOption(
-            help="Go on with a run that was interrupted; one that is finished is kept."
+            help="Continue an interrupted run; a finished release stays unchanged."
         ),
         "keep_key": SharedOption(
-            help="Leave the key of the release until `textveil corpus finish`."
+            help="Keep the key of the release until `textveil corpus finish`."
         ),
     },
 }

@@ -42,8 +42,8 @@ def privatize(
     """Privatize a text, and say what is guaranteed.
 
     Every protected word is drawn anew. A file is one text; files of rows go with `textveil corpus
-    run`. The release
-    goes to standard output, and what is guaranteed of it to standard error, in one line:
+    run`. The release goes to standard output, and what is guaranteed of it to standard error, in
+    one line:
     --statement says it exactly.
     Without --profile, --mechanism or a --config that names one, the profile is `document`.
     """

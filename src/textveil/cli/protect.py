@@ -56,22 +56,20 @@ def protect(
         typer.Option(
             "--source",
             metavar="user|tool|answer",
-            help="Who wrote the text: you, a tool or a page, or a model. With --session, answers are restored into "
-            "addresses that you or tools wrote, and into those of internal hosts that you named.",
+            help="The writer of the text: you, a tool or a page, or a model. With --session, "
+            "answers are restored into addresses that you or tools wrote, and into those of "
+            "internal hosts that you named.",
         ),
     ] = TextWriter.user,
 ) -> None:
-    """Hide what is private in a prompt; the rest stays as it is.
+    """Hide what is private in a prompt; the rest stays unchanged.
 
     E-mail addresses, telephone numbers, keys and the like become placeholders, and so do names of
-    private persons, of
-    where they live and of whom they work for. All other words stay, and nothing is promised for
-    them. A file is one
-    prompt; JSON, CSV, XML and HTML stay valid. The result is printed; nothing is sent anywhere.
-    With --session
-    `textveil restore` puts the originals back into the answer. Without --profile, --mechanism or a
-    --config that names
-    one, the profile is `prompt`.
+    private persons, of their homes and of their employers. All other words stay, and nothing is
+    promised for them. A file is one prompt; JSON, CSV, XML and HTML stay valid. The result is
+    printed; nothing is sent anywhere. With --session `textveil restore` puts the originals back
+    into the answer. Without --profile, --mechanism or a --config that names one, the profile is
+    `prompt`.
     """
     texts.check_files(
         text,

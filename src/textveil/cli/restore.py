@@ -59,8 +59,8 @@ def restore(
         typer.Option(
             "--where",
             metavar="text|everywhere",
-            help="Where originals are put: in the text, but not where they would be joined into an address in which "
-            "they did not stand, because opening the answer may send them to others; or everywhere.",
+            help="Restore originals in the text, but not in an address that did not hold them, "
+            "because opening the answer may send them to others; or everywhere.",
         ),
     ] = RestoreScope.text,
     host: Annotated[
@@ -68,7 +68,8 @@ def restore(
         typer.Option(
             "--host",
             metavar="HOST",
-            help="Into addresses of this host originals may be joined; *.HOST for all below it. May be given again.",
+            help="Restore originals also in addresses of this host; *.HOST for all its "
+            "subdomains. Repeatable.",
             show_default=False,
         ),
     ] = None,
@@ -76,7 +77,8 @@ def restore(
 ) -> None:
     """Put the originals back into an answer, while it arrives.
 
-    Placeholders are replaced, and names that stand for exactly one original. Nothing leaves this machine. What is
+    Placeholders are replaced, and names that stand for exactly one original. Nothing leaves this
+    machine. What is
     printed is as private as the original text.
     """
     streams.require_input(text)
@@ -101,15 +103,18 @@ def restore(
                     sink.write(restorer.feed_bytes(piece))
                 sink.write(restorer.close())
     if restorer.blocked_count:
+        left = _describe_left(
+            restorer.blocked_count, "placeholder or name", "placeholders or names"
+        )
         console.note(
-            f"textveil: {_describe_left(restorer.blocked_count, 'placeholder or name', 'placeholders or names')}, "
-            "in addresses in which "
-            "the originals did not stand; --host HOST trusts a host, and --where everywhere puts them there, too"
+            f"textveil: {left}, in addresses that did not hold the originals; --host HOST trusts "
+            "a host, and "
+            "--where everywhere restores them in every address"
         )
     if restorer.partial_count:
         console.note(
-            f"textveil: {_describe_left(restorer.partial_count, 'name', 'names')}, "
-            "as parts of longer names that are others'"
+            f"textveil: {_describe_left(restorer.partial_count, 'name', 'names')}, as parts of "
+            "longer names of other people"
         )
 
 
@@ -119,7 +124,10 @@ def _describe_left(n: int, singular: str, plural: str) -> str:
 
 @verb(
     'textveil repair "<WORD_1> owe the bank pound" --upstream http://127.0.0.1:8080/v1 --model NAME',
-    "textveil repair released.txt --upstream http://127.0.0.1:8080/v1 --model NAME --output repaired.txt",
+    (
+        "textveil repair released.txt --upstream http://127.0.0.1:8080/v1 --model NAME --output "
+        "repaired.txt"
+    ),
 )
 def repair(
     upstream: Annotated[
@@ -131,7 +139,10 @@ def repair(
         ),
     ],
     model: Annotated[
-        str, typer.Option("--model", metavar="NAME", help="The model's name at that API.")
+        str,
+        typer.Option(
+            "--model", metavar="NAME", help="The name of the model, as this API lists it."
+        ),
     ],
     text: Annotated[
         str | None,
@@ -150,15 +161,17 @@ def repair(
         typer.Option(
             "--attempts",
             metavar="N",
-            help="How often to ask for a text in which all placeholders are kept.",
+            help="The most attempts to get a text that keeps all placeholders.",
         ),
     ] = 2,
     output: Output = None,
 ) -> None:
     """Let a language model make released texts read well. Never give it an original.
 
-    The text is sent as it is. The API key is read from TEXTVEIL_LLM_KEY. The statement of the release holds for the
-    repaired text, too. If the model changes the placeholders of a text each time, that text stays as it was; a warning
+    The text is sent unchanged. The API key is read from TEXTVEIL_LLM_KEY. The statement of the
+    release holds for the
+    repaired text, too. If the model changes the placeholders of a text each time, that text stays
+    as it was; a warning
     says how many there are.
     """
     streams.require_input(text)

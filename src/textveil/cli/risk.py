@@ -36,8 +36,8 @@ def risk(
         typer.Option(
             "--prior",
             metavar="NAME",
-            help="The attacker's prior: uniform, unigram or context. The default names most: context where words are "
-            "drawn one by one, else unigram.",
+            help="The attacker's prior: uniform, unigram or context. The default names the most "
+            "words: context if words are drawn one by one, else unigram.",
             show_default=False,
         ),
     ] = None,
@@ -50,8 +50,7 @@ def risk(
     """Privatize, and show how probably an attacker who knows this program names each private word.
 
     The sentence below says how many he is expected to name, on average over all draws, and what was
-    measured of one who
-    has public texts of the same kind.
+    measured of one who has public texts of the same kind.
 
     The release goes to standard output, the same in the colours of its risk to standard error; with
     --json each object

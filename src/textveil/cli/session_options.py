@@ -24,9 +24,10 @@ Store = Annotated[
         "--store",
         metavar="URL",
         envvar=STORE_VARIABLE,
-        help="Keep the session there, encrypted: sqlite:///NAME.db or postgresql://HOST/NAME. --session then names it: "
-        "anna, or anna/lease for one of several. ?keep=30 behind the URL forgets sessions 30 "
-        "days after something was added; `textveil session` lists and forgets.",
+        help="Keep the session in this store, encrypted: sqlite:///NAME.db or "
+        "postgresql://HOST/NAME. --session then names it: anna, or anna/lease for one of "
+        "several. ?keep=30 at the end of the URL forgets sessions 30 days after the last "
+        "addition; `textveil session` lists and forgets.",
     ),
 ]
 

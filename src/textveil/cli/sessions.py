@@ -29,7 +29,9 @@ Store = Annotated[
 Name = Annotated[
     str,
     typer.Argument(
-        metavar="SUBJECT[/SESSION]", help="Whose session, and which of theirs.", show_default=False
+        metavar="SUBJECT[/SESSION]",
+        help="The name of the session: its subject, and which of their sessions.",
+        show_default=False,
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -84,7 +86,7 @@ def list_sessions(store: Store, as_json: AsJson = False) -> None:
 
 @verb("textveil session show anna/lease --store sqlite:///veil.db", on=session, name="show")
 def show(name: Name, store: Store, as_json: AsJson = False) -> None:
-    """Show how much a session remembers, and what one person loses who is behind all of it: counts, no originals."""
+    """Show how much a session remembers and what a person behind all of it loses, in counts."""
     with open_store(store) as opened_store:
         snapshot = opened_store.open(*split_name(name), new=False).snapshot()
         counts: dict[str, Any] = {

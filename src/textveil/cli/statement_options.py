@@ -149,5 +149,5 @@ def say_unmeasured(names: Collection[str], *, strict: bool) -> None:
     And scripts.
     """
     languages = " and ".join(sorted(names))
-    consequence = "all of it but public words is replaced" if strict else "names in it may pass"
+    consequence = "all words that are not public are replaced" if strict else "names in it may pass"
     note(wrap(f"Recall was not measured for {languages} text; {consequence}."))

@@ -49,7 +49,9 @@ def table_build(
     ],
     name: Annotated[
         str | None,
-        typer.Option("--name", help="What statements call the table; else the name of the source."),
+        typer.Option(
+            "--name", help="The name of the table in statements. Default: the name of the source."
+        ),
     ] = None,
     metric: Annotated[
         str,
@@ -64,7 +66,7 @@ def table_build(
         typer.Option(
             "--dtype",
             metavar="float16|float32",
-            help="The precision of the rows; else float16 from 67 million numbers on.",
+            help="The precision of the rows. Default: float16 from 67 million numbers on.",
         ),
     ] = None,
     format: Annotated[
@@ -72,8 +74,8 @@ def table_build(
         typer.Option(
             "--format",
             metavar="NAME",
-            help="glove (text), vec (text with a header), word2vec (binary), numpy, safetensors or model; else it is "
-            "recognized by its content.",
+            help="glove (text), vec (text with a header), word2vec (binary), numpy, safetensors "
+            "or model. By default it is recognized by its content.",
         ),
     ] = None,
     vocabulary: Annotated[
@@ -85,7 +87,7 @@ def table_build(
         typer.Option(
             "--member",
             metavar="NAME",
-            help="Which tensor, array or packed file to take, if there are several.",
+            help="The tensor, array or packed file to take, if there are several.",
         ),
     ] = None,
     limit: Annotated[
@@ -99,7 +101,7 @@ def table_build(
         typer.Option(
             "--neighbours",
             metavar="K",
-            help="How many nearest words to store for each word; 0 for none.",
+            help="The number of nearest words to store for each word; 0 for none.",
         ),
     ] = 10,
     pairs: Annotated[
@@ -114,7 +116,7 @@ def table_build(
         bool, typer.Option("--force", help="Replace an existing folder of a table.")
     ] = False,
 ) -> None:
-    """Convert word vectors into a table, a folder for --table. It appears when it is whole."""
+    """Convert word vectors into a table, a folder for --table. It appears when it is complete."""
     from typing import Any, cast
 
     from textveil.table import store, vectors
@@ -164,7 +166,7 @@ def _format_amount(step: str, done: int) -> str:
 def table_info(
     table: Annotated[str, typer.Argument(metavar="NAME|DIR|BOOK", show_default=False)],
     as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON object, with all points of the curve.")
+        bool, typer.Option("--json", help="Print one JSON object, with all points of the curve.")
     ] = False,
 ) -> None:
     """Describe a table, or a book of codes.
@@ -222,8 +224,8 @@ def table_list(
 def table_neighbours(
     table: Annotated[str, typer.Argument(metavar="TABLE", show_default=False)],
     word: Annotated[str, typer.Argument(metavar="WORD", show_default=False)],
-    count: Annotated[int, typer.Option("-k", metavar="K", help="How many words.", min=1)] = 10,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    count: Annotated[int, typer.Option("-k", metavar="K", help="The number of words.", min=1)] = 10,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Print the words nearest to a word, with their distances."""
     from textveil.table import store

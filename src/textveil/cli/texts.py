@@ -39,26 +39,30 @@ Field = Annotated[
         "--field",
         "--column",
         metavar="NAME",
-        help="The field of the texts; else `text`, or in .jsonl and .parquet the only one with strings.",
+        help="The field of the texts. Default: `text`, or in .jsonl and .parquet the only field "
+        "with strings.",
     ),
 ]
 Output = Annotated[
     str | None,
     typer.Option(
-        "--output", metavar="FILE", help="Write the texts there; it appears when it is whole."
+        "--output",
+        metavar="FILE",
+        help="Write the texts to this file, which appears when it is complete.",
     ),
 ]
 Lines = Annotated[
     bool,
     typer.Option(
-        "--lines", help="Take each line of the file, or of standard input, as a text of its own."
+        "--lines", help="Take each line of the file, or of standard input, as a separate text."
     ),
 ]
 AsJson = Annotated[
-    bool, typer.Option("--json", help="One JSON object per text, with its whole statement.")
+    bool, typer.Option("--json", help="Print one JSON object per text, with its whole statement.")
 ]
 Html = Annotated[
-    str | None, typer.Option("--html", metavar="FILE", help="Write it as a page, too.")
+    str | None,
+    typer.Option("--html", metavar="FILE", help="Also write the result as an HTML page."),
 ]
 WithOriginal = Annotated[
     bool,
@@ -72,7 +76,7 @@ Diff = Annotated[
     bool,
     typer.Option(
         "--diff",
-        help="Print what changed: each changed line as it was and as it is released. Originals are private.",
+        help="Print what changed: each changed line before and after. Originals are private.",
     ),
 ]
 SessionFile = Annotated[
@@ -80,8 +84,9 @@ SessionFile = Annotated[
     typer.Option(
         "--session",
         metavar="FILE",
-        help="Remember there, in clear, what is replaced, so that `textveil restore` can put it back. A file that "
-        "exists is continued. With --store, the name of a session in it.",
+        help="Remember in this file, unencrypted, what is replaced, so that `textveil restore` "
+        "can put it back. An existing file is continued. With --store, the name of a "
+        "session in the store.",
     ),
 ]
 
@@ -113,11 +118,12 @@ def check_files(
         _check_input(text, whole, files)
     if output is not None and is_folder(output):
         raise ConfigError(
-            f"--output is a folder, {quote_file(output)}; whole files go into one with {files}"
+            f"--output must be a file, and {quote_file(output)} is a folder; for whole files and "
+            f"folders use {files}"
         )
     if store is None and session is not None and _is_same_file(session, output):
         raise ConfigError(
-            f"--session and --output must be two files, and both are {quote_file(output)}"
+            f"--session and --output must be different files, and both are {quote_file(output)}"
         )
     if html is not None:
         _check_html(html, text)
@@ -125,9 +131,9 @@ def check_files(
 
 def _check_input(text: str, whole: bool, files: str) -> None:
     if formats.is_packed(text):
-        raise ConfigError(f"{quote_file(text)} is compressed or binary; such files go with {files}")
+        raise ConfigError(f"{quote_file(text)} is compressed or binary; for such files use {files}")
     if not whole and formats.has_rows(text):
-        raise ConfigError(f"{quote_file(text)} has rows with fields; such files go with {files}")
+        raise ConfigError(f"{quote_file(text)} has rows with fields; for such files use {files}")
 
 
 def _is_same_file(path: str, other: str | None) -> bool:
@@ -137,13 +143,11 @@ def _is_same_file(path: str, other: str | None) -> bool:
 def _check_html(html: str, text: str | None) -> None:
     if html == "-" or (os.path.isfile(html) and _is_same_file(html, text)):
         raise ConfigError(
-            "--html must be a file of its own, neither the input nor standard output; got "
+            "--html must be a separate file, not the input or standard output; got "
             f"{quote_file(html)}"
         )
     if os.path.isdir(html) or not os.path.isdir(os.path.dirname(os.path.realpath(html))):
-        raise ConfigError(
-            f"--html must name a file in a folder that exists, and {quote_file(html)} is none"
-        )
+        raise ConfigError(f"--html must name a file in an existing folder, got {quote_file(html)}")
 
 
 def check_public(config: "Config", private: Iterable[str | None]) -> None:
@@ -160,9 +164,8 @@ def check_public(config: "Config", private: Iterable[str | None]) -> None:
         for path in private
     ):
         raise ConfigError(
-            f"--public must be another file than the texts to release, {quote_file(public)}: a "
-            "budget must not follow "
-            "from them"
+            f"--public must not be the file of the texts to release, {quote_file(public)}: a "
+            "budget must not depend on them"
         )
 
 

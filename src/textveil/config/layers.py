@@ -79,8 +79,7 @@ def resolve(
 
     Args:
         profile: a packaged profile, see `sources.describe_profiles`. It takes precedence over a
-            profile that
-            a layer names.
+            profile that a layer names.
         file: a YAML file in the layout of `Config.to_dict`.
         environ: environment variables such as TEXTVEIL_MECHANISM__K=20; those without the prefix
             are ignored.

@@ -232,7 +232,7 @@ PROTOCOLS: dict[str, Entry] = {
 STORES: dict[str, Entry] = {
     "memory": Entry(
         target="textveil.session.stores:MemoryStore",
-        summary=("in memory; lost when the process ends"),
+        summary="in memory; lost when the process ends",
     ),
     "file": Entry(
         target="textveil.session.stores:FileStore", summary="one session in a file, unencrypted"

@@ -91,7 +91,7 @@ class TableOptions:
     def __post_init__(self) -> None:
         if self.spelling == "code" and self.codes is None:
             raise ConfigError(
-                "table.spelling=code (--emit codes) needs table.codes (--codes): set it, too"
+                "table.spelling=code (--emit codes) needs table.codes (--codes): set that, too"
             )
 
     def to_dict(self) -> dict[str, Any]:
@@ -257,11 +257,10 @@ class ProtectOptions:
             "protect.labels=randomised needs protect.on_failure=refuse: labels would reveal a failure": (
                 randomised and self.on_failure == "protect"
             ),
-            f"protect.unmeasured={self.unmeasured} needs protect.detectors: set it, "
-            "or leave it at say": lacks_detectors,
-            "protect.unmeasured=strict makes placeholders, and protect.labels=randomised has none": (
-                randomised and strict
-            ),
+            f"protect.unmeasured={self.unmeasured} needs protect.detectors: set "
+            "protect.detectors, or keep protect.unmeasured=say": lacks_detectors,
+            "protect.unmeasured=strict makes placeholders, which protect.labels=randomised "
+            "cannot have: set only one of the two": (randomised and strict),
         }
         for reason, holds in exclusions.items():
             if holds:
@@ -411,8 +410,8 @@ class Config:
             )
         if self.prior is not None and self.risk is None:
             raise ConfigError(
-                "prior (--public) names texts from which risk finds a budget, and risk is not "
-                "set: set it, too"
+                "prior (--public) names the texts from which risk (--risk) finds a budget: set "
+                "risk, too"
             )
 
     def to_dict(self) -> dict[str, Any]:

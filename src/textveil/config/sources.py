@@ -89,7 +89,9 @@ def parse_assignments(
     for pair in pairs:
         path, equals, text = pair.partition("=")
         if not equals or not _PATH.fullmatch(path.strip()):
-            name = f", and {quote(path.strip())} is none" if _PATH.fullmatch(path.strip()) else ""
+            name = (
+                f", but {quote(path.strip())} has no value" if _PATH.fullmatch(path.strip()) else ""
+            )
             raise ConfigError(f"a setting has the form path=value, such as -o mechanism.L=5{name}")
         typed.append((path.strip(), text))
     return collect_values(typed, "the command line")
@@ -103,8 +105,7 @@ def read_environment(environ: Mapping[str, str], option_paths: Collection[str]) 
     Args:
         environ: variables; those without the prefix are ignored.
         option_paths: paths in lower case, which variables may write in any case; others keep the
-            case of
-            their last part.
+            case of their last part.
     """
     pairs = []
     for name in sorted(environ):

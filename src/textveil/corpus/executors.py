@@ -1,7 +1,8 @@
 """Executors: this process, or several that it starts, draw items.
 
 In: what is to be done to each item, and the items. Out: each item with what came of it.
-Not here: what an item is, such as a part of a file (`part_worker`), what a process needs to draw one,
+Not here: what an item is, such as a part of a file (`part_worker`), what a process needs to draw
+one,
 and the engines of clusters (`ray`, `spark`).
 """
 

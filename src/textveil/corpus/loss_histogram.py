@@ -1,8 +1,7 @@
 """Loss histograms of documents and subjects, without saying which lost what.
 
 In: statements of texts. Out: `LossHistogram`, which add up in any order, so that their size does
-not grow
-with the texts.
+not grow with the texts.
 Not here: the statement of a corpus (`statement`), and what one text loses (`guarantee`).
 """
 
@@ -62,12 +61,10 @@ class LossHistogram:
 
     Attributes:
         counts: how many there are of each amount, in millionths of local DP, rounded up to
-            `LOSS_DIGITS`
-            digits.
+            `LOSS_DIGITS` digits.
         largest: the largest amount, in millionths.
         unbounded: how many have a word, or are one, for which no bound holds; what their other
-            words
-            lose is among the amounts.
+            words lose is among the amounts.
     """
 
     counts: Counter[int] = field(default_factory=Counter)

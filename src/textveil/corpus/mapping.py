@@ -127,9 +127,9 @@ class MappingStore:
                     store.open(OWNER_SUBJECT, self.session).keep([_build_owner_entry(run)])
                     return
         raise ConfigError(
-            f"the store has sessions named {quote(self.session)} (--session): name another one "
-            "for this release, "
-            "because a session holds one value for each placeholder"
+            f"the store already has sessions named {quote(self.session)} (--session): choose "
+            "another name for this release, because a session holds one value for each "
+            "placeholder"
         )
 
     def keep(self, mappings: "dict[str, SubjectMapping]") -> None:

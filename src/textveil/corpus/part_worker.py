@@ -163,9 +163,8 @@ def require_ownership(output: Storage, run: str) -> None:
         owner = json.loads(output.get_folder(WORK_FOLDER).read(RUN_FILE))["run"]
     if owner != run:
         raise ConfigError(
-            "the output is not that of this run any more: it was ended, or another run writes "
-            "there. Nothing was added "
-            "to it now"
+            "the output folder no longer belongs to this run: the run was ended, or another run "
+            "writes there. Nothing was added to the folder"
         )
 
 

@@ -2,7 +2,8 @@
 
 In: options and an output folder. Out: the release key's place; the parts; records of those that are
 done.
-Not here: how files are cut (`survey`), drawn (`part_worker`), and what is said at the end (`release`).
+Not here: how files are cut (`survey`), drawn (`part_worker`), and what is said at the end
+(`release`).
 """
 
 import json
@@ -70,9 +71,8 @@ class CorpusRun:
             self.work.write(INPUT_FILE, json.dumps({"input": digest}).encode(), mode=0o600)
         elif json.loads(self.work.read(INPUT_FILE))["input"] != digest:
             raise ConfigError(
-                "--resume needs the input that the run began with, and this one differs: restore "
-                "it, or give the run "
-                "up with `textveil corpus finish --give-up`"
+                "--resume needs the input that the run began with, and the input differs: "
+                "restore it, or give the run up with `textveil corpus finish --give-up`"
             )
 
     def read_records(self, parts: Sequence[Part]) -> dict[int, dict[str, Any]]:
@@ -144,9 +144,8 @@ def find_key_path(output: Storage, key_file: str | None) -> Path:
         return Path(key_file)
     if (folder := output.local) is None:
         raise ConfigError(
-            "the output is not on this machine, and the release key must not lie beside it: name "
-            "a file here for it, "
-            "with --key-file"
+            "the output is not on this machine, and the release key must not be kept with it: "
+            "name a file on this machine for the key, with --key-file"
         )
     return folder / WORK_FOLDER / KEY_FILE
 
@@ -178,9 +177,8 @@ def start_run(
     if RUN_FILE in folder.list_files():
         if not resume:
             raise ConfigError(
-                f"a run into {quote_file(output.uri)} was interrupted; go on with --resume, or "
-                "give it up with "
-                "`textveil corpus finish --give-up`"
+                f"a run into {quote_file(output.uri)} was interrupted; continue with --resume, "
+                "or give it up with `textveil corpus finish --give-up`"
             )
         corpus_run = _resume_run(output, folder, pins, key)
         if mapping is not None:
@@ -188,7 +186,7 @@ def start_run(
         return corpus_run
     if output.list_files():
         raise ConfigError(
-            f"the output folder {quote_file(output.uri)} must be empty, or new; use another one"
+            f"the output folder {quote_file(output.uri)} must be empty or new; use another one"
         )
     content = (
         KeyedRandomness.make_key()
@@ -204,13 +202,13 @@ def start_run(
     if not folder.create(RUN_FILE, json.dumps(record).encode(), mode=0o600):
         corpus_run.key.destroy()
         raise ConfigError(
-            "another run into this folder has begun at the same moment; nothing was drawn here"
+            "another run into this folder began at the same moment; this run drew nothing"
         )
     if output.list_files():  # another run has begun and ended since
         folder.delete(RUN_FILE)
         corpus_run.key.destroy()
         raise ConfigError(
-            "another run has written into this folder at the same moment; nothing was drawn here"
+            "another run wrote into this folder at the same moment; this run drew nothing"
         )
     if mapping is not None:
         try:
@@ -244,7 +242,10 @@ def _resume_run(output: Storage, folder: Storage, pins: Mapping[str, Any], key: 
         record = json.loads(folder.read(RUN_FILE))
         name, digest, earlier_pins = str(record["run"]), str(record["key"]), dict(record["pins"])
     except (ValueError, KeyError, TypeError):
-        raise ConfigError(f"{RUN_FILE} of the interrupted run is damaged; give it up") from None
+        raise ConfigError(
+            f"{RUN_FILE} of the interrupted run is damaged; delete the key of the "
+            "run and the output folder yourself"
+        ) from None
     wanted_pins = json.loads(json.dumps(pins))
     differing = [
         option
@@ -254,7 +255,8 @@ def _resume_run(output: Storage, folder: Storage, pins: Mapping[str, Any], key: 
     if differing:
         raise ConfigError(
             "--resume needs the options that the run began with; these differ: "
-            f"{', '.join(differing)}; or give the run up with `textveil corpus finish --give-up`"
+            f"{', '.join(differing)}. Use the earlier options, or give the run up with `textveil "
+            "corpus finish --give-up`"
         )
     return CorpusRun(output=output, name=name, key=KeyFile(path=key, digest=digest), pins=pins)
 
@@ -269,7 +271,8 @@ def read_run_key(folder: Storage, key: Path) -> KeyFile:
         return KeyFile(path=key, digest=str(json.loads(folder.read(RUN_FILE))["key"]))
     except (ValueError, KeyError, TypeError):
         raise ConfigError(
-            f"{RUN_FILE} of the run is damaged; delete its key and the output folder yourself"
+            f"{RUN_FILE} of the run is damaged; delete the key of the run and the output folder "
+            "yourself"
         ) from None
 
 
@@ -286,7 +289,8 @@ def read_run_store(folder: Storage) -> tuple[str, str | None, str | None]:
         return str(record["run"]), record["pins"]["rows.session"], record["pins"]["store"]
     except (ValueError, KeyError, TypeError):
         raise ConfigError(
-            f"{RUN_FILE} of the run is damaged; delete its key and the output folder yourself"
+            f"{RUN_FILE} of the run is damaged; delete the key of the run and the output folder "
+            "yourself"
         ) from None
 
 
@@ -298,7 +302,7 @@ def _write_key(path: Path, key: bytes) -> None:
     """
     if path.parent.name != WORK_FOLDER and os.path.lexists(path):
         raise ConfigError(
-            f"--key-file must name a new file, and {quote_file(path)} is there: name another"
+            f"--key-file must name a new file, and {quote_file(path)} exists: name another"
         )
     with streams.convert_write_errors("the file of the key"):
         streams.make_folder(path.absolute().parent)

@@ -162,5 +162,5 @@ def _get_result(done: Any) -> Any:
     if isinstance(cause, TextveilError):
         raise cause.with_traceback(None) from None
     raise TextveilError(
-        f"A worker of Ray failed again and again ({type(cause).__name__}). Retry with --resume."
+        f"A Ray worker failed repeatedly ({type(cause).__name__}). Retry with --resume."
     )

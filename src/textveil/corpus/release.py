@@ -253,12 +253,13 @@ def verify(output: str | Path) -> list[str]:
         if name in present and storage.hash_file(name) != digest
     ]
     differences += [
-        f"{name} is not of the release" for name in sorted(present - work_files - expected.keys())
+        f"{name} does not belong to the release"
+        for name in sorted(present - work_files - expected.keys())
     ]
     if work_files:
         differences.append(
-            "the key of the release and what its run kept are still there; end it with `textveil "
-            "corpus finish`"
+            "the key of the release and the work files of its run are still there; delete them "
+            "with `textveil corpus finish`"
         )
     return differences
 
@@ -314,14 +315,11 @@ def _find_key(storage: Storage, key_file: str | None) -> Path | None:
 
 def _require_abandoned(storage: Storage, has_run: bool, give_up: bool) -> None:
     if not has_run:
-        raise ConfigError(
-            f"{quote_file(storage.uri)} has no release, and no run that was interrupted"
-        )
+        raise ConfigError(f"{quote_file(storage.uri)} has no release and no interrupted run")
     if not give_up:
         raise ConfigError(
-            "the run was interrupted, and without its key it cannot go on: go on with `textveil "
-            "corpus run "
-            "--resume`, or delete what there is with --give-up"
+            "the run was interrupted, and this would destroy the key that it needs to continue: "
+            "continue it with `textveil corpus run --resume`, or delete its files with --give-up"
         )
 
 
@@ -340,8 +338,8 @@ def _forget_sessions(folder: Storage, store: str | None) -> None:
     )
     if mapping is None or mapping.compute_identity() != identity:
         raise ConfigError(
-            "the run kept what placeholders stand for in a store: name it with --store, so that "
-            "this is destroyed, too"
+            "the run kept the originals of placeholders in a store: name the store with --store, "
+            "so that they are destroyed, too"
         )
     mapping.forget(run)
 

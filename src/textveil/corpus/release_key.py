@@ -56,9 +56,9 @@ class KeyFile:
             if sha256(key).hexdigest() == self.digest:
                 return key
         raise ConfigError(
-            f"the key with which the run began, {quote_file(self.path.name)}, is no longer there, "
-            "and without it the "
-            "missing rows would be drawn as another release; delete the output folder to start over"
+            f"the key with which the run began, {quote_file(self.path.name)}, is no longer "
+            "there, and without it the missing rows would be drawn as a different release; "
+            "delete the output folder to start over"
         )
 
     def destroy(self) -> None:
@@ -72,8 +72,7 @@ class KeyFile:
         if any(content) and sha256(content).hexdigest() != self.digest:
             raise ConfigError(
                 f"{quote_file(self.path)} (--key-file) is not the key of this release, and stays "
-                "as it is: name the "
-                "key with which the run began"
+                "unchanged: name the key with which the run began"
             )
         work.wipe(self.path)
 

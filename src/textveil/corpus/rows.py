@@ -54,10 +54,9 @@ class RowOptions:
     def __post_init__(self) -> None:
         if (self.ids == "column") != (self.id is not None):
             raise ConfigError(
-                "a corpus needs what tells its rows apart, so that a part that is drawn again is "
-                "the same release: "
-                "give --id NAME, the column with an id for each row, or --id-from-row, or "
-                "--id-from-content"
+                "a corpus needs an id for each row, so that a part that is drawn again is the "
+                "same release: give --id NAME, the column with an id for each row, or "
+                "--id-from-row, or --id-from-content"
             )
         names = [*self.fields, *self.labels]
         if len({*names}) < len(names):
@@ -68,15 +67,14 @@ class RowOptions:
             )
         if self.placeholders == "subject" and (self.subject is None or self.ids == "content"):
             raise ConfigError(
-                "--placeholders subject needs --subject NAME, the field that says whom a row is "
-                "about, and --id NAME "
-                "or --id-from-row"
+                "--placeholders subject needs --subject NAME, the field that names the person a "
+                "row is about, and --id NAME or --id-from-row"
             )
         if self.session is not None:
             if self.placeholders != "subject":
                 raise ConfigError(
-                    "--session keeps what placeholders stand for, one value for each, and needs "
-                    "--placeholders subject"
+                    "--session keeps the originals of placeholders, one value for each, and "
+                    "needs --placeholders subject"
                 )
             check_names("subject", self.session)
 
@@ -94,8 +92,8 @@ class RowOptions:
             )
         if config.names.types:
             raise ConfigError(
-                "--placeholders subject needs names.types=none: names that are drawn are drawn "
-                "anew for each row"
+                "--placeholders subject needs names.types=none: surrogate names are drawn anew "
+                "for each row"
             )
 
     @property
@@ -189,8 +187,8 @@ class Labels:
             for number, value in enumerate(values, first + 1):
                 if not value:
                     raise InputError(
-                        f"row {number} must have a value in the field {quote(name)} (--{option}), "
-                        "and has none"
+                        f"row {number} must have a value in the field {quote(name)} "
+                        f"(--{option}), but that field is empty"
                     )
             return [str(value) for value in values]
 
@@ -221,7 +219,6 @@ def _require_names(subjects: Sequence[str], field: str | None, first: int) -> No
             is_valid = False
         if not is_valid:
             raise InputError(
-                f"row {number} must have a subject in the field {quote(field)} that can be the "
-                "name of "
-                f"one in a store: 1 to {MAX_NAME_CHARACTERS} printable characters and no slash"
+                f"row {number} must have a subject in the field {quote(field)} that can be a "
+                f"name in a store: 1 to {MAX_NAME_CHARACTERS} printable characters and no slash"
             )

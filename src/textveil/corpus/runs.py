@@ -3,7 +3,8 @@
 All files are surveyed before their parts are drawn, and a complete release gets its manifest.
 
 In: files, an output folder, resolved options. Out: parts, a statement and a manifest in the folder.
-Not here: what a part is (`survey`), how it is drawn (`part_worker`), who draws it (`executors`), the
+Not here: what a part is (`survey`), how it is drawn (`part_worker`), who draws it (`executors`),
+the
 manifest (`release`).
 
 Two draws of a text would be two releases. Draws follow from the key of the run, which its owner
@@ -100,8 +101,8 @@ def run(  # noqa: PLR0913 - most are options, given by keyword
     options.require_consistency(config)
     if (options.session is None) != (store is None):
         raise ConfigError(
-            "what placeholders stand for is kept in a store, in sessions: give --store and "
-            "--session, or none"
+            "the originals of placeholders are kept in sessions of a store: give both --store "
+            "and --session, or neither"
         )
     config = resolve_budget(config)  # once, so that all processes draw under one epsilon
     output_storage = storage.Storage(str(output))
@@ -192,7 +193,7 @@ def get_executor(
         return executor
     if jobs < 0:
         raise ConfigError(
-            f"--jobs must be 0 (a process per core) or a number of processes, got {jobs}"
+            f"--jobs must be 0 (a process per core) or the number of processes, got {jobs}"
         )
     if executor == "local":
         if cluster is not None:
@@ -265,11 +266,11 @@ def _survey_files(
         require_unique(marks)
     other_fields = _list_other_fields(result)
     if other_fields and not options.others:
+        count = f"{len(other_fields)} field{'' if len(other_fields) == 1 else 's'}"
         raise ConfigError(
-            f"the rows have {len(other_fields)} fields that nothing names "
-            f"({list_names(list_titles(other_fields))}): say whether "
-            "they are copied as they are, which no statement covers (--others copy), or left out "
-            "(--others drop)"
+            f"the rows have {count} that no option names "
+            f"({list_names(list_titles(other_fields))}): copy them unchanged, which no statement "
+            "covers (--others copy), or leave them out (--others drop)"
         )
     corpus_run.require_same_input(files, result)
     return result

@@ -139,9 +139,7 @@ class SparkExecutor:
                 if isinstance(task_error := pickle.loads(payload), TextveilError):
                     raise task_error
             return result
-        raise TextveilError(
-            f"A task of Spark failed again and again ({failure}). Retry with --resume."
-        )
+        raise TextveilError(f"A Spark task failed repeatedly ({failure}). Retry with --resume.")
 
     def __enter__(self) -> Self:
         return self

@@ -3,7 +3,8 @@
 And the words that passed or were unknown.
 
 In: records of parts. Out: `CorpusStatement`, and all that it says as a sheet.
-Not here: the statement about one text (`guarantee`), how a sheet is written (`render`), and where it
+Not here: the statement about one text (`guarantee`), how a sheet is written (`render`), and where
+it
 goes (`release`).
 """
 
@@ -162,7 +163,7 @@ class CorpusStatement:
         guarantee = self.guarantee
         if guarantee is None:
             return {
-                "texts": "There is no text in it, so nothing was released."
+                "texts": "The input has no text, so nothing was released."
             } | self._describe_copied()
         sentences = {
             "word": guarantee.summary(),
@@ -176,7 +177,7 @@ class CorpusStatement:
         )
         if parts := [format_count(many, noun) for many, noun in passing if many]:
             sentences["passed"] = (
-                f"What passes as it is: {join_parts(parts)}. Nothing is claimed for that."
+                f"Passed unchanged: {join_parts(parts)}. Nothing is claimed for that."
             )
         sentences |= self._describe_copied()
         if self.equal:
@@ -191,8 +192,8 @@ class CorpusStatement:
             )
         if self.kept:
             sentences["mapping"] = (
-                "What placeholders stand for is kept in a store; whoever has it and its keys can "
-                "put it back."
+                "A store keeps the originals of placeholders; anyone who has the store and its "
+                "keys can put them back."
             )
         return sentences
 
@@ -215,13 +216,12 @@ class CorpusStatement:
             if name not in ("word", "document", "person")
         ]
         shows = (
-            "Besides its words the release shows, computed from the private texts: "
+            "In addition to its words the release shows, computed from the private texts: "
             f"{join_parts(guarantee.mask)}."
         )
         once = (
-            "All this is for one release. Who gets another release of the same texts, drawn anew, "
-            "knows more: the "
-            "bounds of both add up."
+            "All this is for one release. A reader who gets another release of the same texts, "
+            "drawn anew, learns more: the bounds of both add up."
         )
         return Sheet(
             title=STATEMENT_TITLE,
@@ -232,7 +232,7 @@ class CorpusStatement:
                     paragraphs=[*self._explain_plainly(guarantee), sentences["person"]],
                 ),
                 SheetSection(
-                    heading="What became of the words",
+                    heading="What happened to the words",
                     paragraphs=[*self._explain_counts(guarantee)],
                     tables=[*self._build_tables()],
                 ),
@@ -262,7 +262,7 @@ class CorpusStatement:
         yield self._describe_replaced(guarantee)
         reasons, bound = "; ".join(guarantee.reasons), self._find_largest(guarantee)
         if bound is None:
-            yield f"Nothing bounds what the release tells of the words that stood there: {reasons}."
+            yield f"Nothing bounds what the release reveals about the original words: {reasons}."
             reasons = ""
         elif guarantee.draws and bound:
             yield _explain_odds(guarantee, bound)
@@ -270,8 +270,8 @@ class CorpusStatement:
             yield f"For the texts as a whole nothing is proved: {reasons}."
         if guarantee.repeatable:
             yield (
-                "The draws follow from a seed. Whoever knows it can repeat them, and nothing is "
-                "protected from them."
+                "The draws follow from a seed. A reader who knows the seed can repeat the draws, "
+                "and nothing is protected from that reader."
             )
 
     def _describe_replaced(self, guarantee: Guarantee) -> str:
@@ -284,7 +284,10 @@ class CorpusStatement:
             "drawn": "by words drawn at random",
             "names": "by names drawn from public lists",
             "figures": "by figures of the same kind, moved at random",
-            "placeholders": "by placeholders, which say what kind of thing stood there and nothing of what it was",
+            "placeholders": (
+                "by placeholders, which show what kind of thing was replaced and nothing about "
+                "its value"
+            ),
             "replaced": "by other words, without a draw",
         }
         clauses = [f"{counts[name]:,} {way}" for name, way in ways.items() if counts[name]]
@@ -303,37 +306,35 @@ class CorpusStatement:
         if guarantee.dropped:
             sentence += f"; {guarantee.dropped:,} {_conjugate_be(guarantee.dropped)} left out"
         sentence += (
-            ". A word may be drawn as itself, and nothing marks it." if guarantee.draws else "."
+            ". A drawn word can come out unchanged, and nothing marks it."
+            if guarantee.draws
+            else "."
         )
         other_count, marks = words - replaced - guarantee.dropped, counts["punctuation"]
         parts = [format_count(other_count, "other word")] * (other_count > 0)
         parts += [format_count(marks, "punctuation mark")] * (marks > 0)
-        return sentence + (
-            f" {join_parts(parts)} of the texts stand there as they were." if parts else ""
-        )
+        return sentence + (f" Unchanged: {join_parts(parts)}." if parts else "")
 
     def _explain_counts(self, guarantee: Guarantee) -> Iterator[str]:
         """Yields sentences on how words are counted."""
         counts = self.count_words()
         common = counts["public"] - counts["punctuation"]
         yield (
-            f"The texts have {format_count(counts['all'], 'word')}, each counted wherever it "
-            f"stands: {counts['protected']:,} "
-            f"protected, {common:,} common, and "
-            f"{format_count(counts['punctuation'], 'punctuation mark')}, which pass too and "
-            "have no part in the bar."
+            f"The texts have {format_count(counts['all'], 'word')}, with every occurrence "
+            f"counted: {counts['protected']:,} protected, {common:,} common, and "
+            f"{format_count(counts['punctuation'], 'punctuation mark')}, which also pass and are "
+            "not in the bar."
         )
         if guarantee.repeated:
             yield (
-                f"The {counts['protected']:,} protected words are {counts['distinct']:,} distinct "
-                "ones: in one text, "
-                "equal words are replaced alike, so what is proved counts them once."
+                f"The {counts['protected']:,} protected words are {counts['distinct']:,} "
+                "distinct ones: in one text, equal words get the same replacement, so the proved "
+                "bound counts them once."
             )
         elif counts["protected"] > 1:
             yield (
-                f"The {counts['protected']:,} protected words are as many distinct ones: each "
-                "counts by itself, "
-                "wherever it stands."
+                f"The {counts['protected']:,} protected words are as many distinct ones: every "
+                "occurrence counts separately."
             )
         if counts["names"]:
             yield "Names count word by word: a given name and a family name are two."
@@ -373,12 +374,12 @@ class CorpusStatement:
             "placeholders": "placeholders",
             "left_out": "left out",
             "replaced": "replaced without a draw",
-            "passed": "passed as they are",
+            "passed": "passed unchanged",
         }
         rows = [(title, f"{counts[name]:,}") for name, title in kinds.items() if counts[name]]
         yield SheetTable(
             head=("protected words", "number"),
-            rows=[*rows, ("together", f"{counts['protected']:,}")],
+            rows=[*rows, ("total", f"{counts['protected']:,}")],
         )
 
     def _find_largest(self, guarantee: Guarantee) -> float | None:
@@ -395,8 +396,8 @@ class CorpusStatement:
         histogram, person = self.subjects, self.person
         if histogram is None or self.subject is None:
             return (
-                "No field says whom a text is about. Who has several texts here loses the sum "
-                "over all of them."
+                "No field names the person a text is about. A person with several texts here "
+                "loses the sum over all of them."
             )
         largest, median = (
             format_number(histogram.largest / MICRO),
@@ -410,7 +411,9 @@ class CorpusStatement:
                 if histogram.number == 1
                 else f" for {histogram.unbounded:,} of {histogram.number:,}"
             )
-            sentence = f"{added} there is no bound{scope}: words of theirs pass, or have no bound."
+            sentence = (
+                f"{added} there is no bound{scope}: some of their words pass, or have no bound."
+            )
             if histogram.largest:
                 sentence += f" By their other words alone the bound is {largest} (median {median})."
         a = "an" if regex.match(r"(?!eu|one)[aeio]|u(?!s|ni|ti)|hono|heir", person) else "a"
@@ -428,9 +431,9 @@ class CorpusStatement:
             return {}
         names = join_parts([clean_name(name) for name in self.others])
         fields, clause = (
-            ("field", "is copied as it is")
+            ("field", "is copied unchanged")
             if len(self.others) == 1
-            else ("fields", "are copied as they are")
+            else ("fields", "are copied unchanged")
         )
         words = "with no words"
         if self.copied:
@@ -498,10 +501,11 @@ def _describe_documents(amounts: LossHistogram) -> str:
         if amounts.number == 1
         else f"{amounts.unbounded:,} of the {total} documents lose"
     )
-    sentence = f"Nothing bounds what {subject}: words of theirs pass, or have no bound."
+    owner = "its" if amounts.number == 1 else "their"
+    sentence = f"Nothing bounds what {subject}: some of {owner} words pass, or have no bound."
     if not amounts.largest:
         return sentence
-    half = half and f"{half} by these"
+    half = half and f"{half} by these words"
     return (
         f"{sentence} By its other words alone a document loses epsilon {largest} at most, their "
         f"sum in local DP{half}."
@@ -523,14 +527,12 @@ def _explain_odds(guarantee: Guarantee, bound: float) -> str:
     if bound > math.log(MAX_FACTOR):
         factor, addition = (
             f"more than {MAX_FACTOR:,}",
-            "; the bound rules out no more than certainty",
+            "; the bound only rules out certainty",
         )
     return (
-        f"What is proved of a replaced word: with all else as it is, any other {other} could have "
-        "stood in its "
-        "place and led to the same release. A reader who held two words for equally likely there "
-        "can, by "
-        f"reading the release, come to hold one of them for {factor} times as likely as the "
-        f"other{addition}. At 1 "
-        "the release would tell nothing of the word; the larger the number, the weaker the promise."
+        f"What is proved about a replaced word: with everything else the same, any other {other} "
+        "could have been in its place and led to the same release. A reader who thought two "
+        "words equally likely there can, by reading the release, come to think one of them "
+        f"{factor} times as likely as the other{addition}. At 1 the release would reveal nothing "
+        "about the word; the larger the number, the weaker the promise."
     )

@@ -241,9 +241,8 @@ def require_unique(marks: Storage) -> None:
         del arrays
     if has_repeats:
         raise InputError(
-            "every row must have an id of its own, and an id occurs twice: rows of one id would "
-            "not be told apart "
-            "where a part is drawn again"
+            "every row must have a different id (--id), and an id occurs twice: rows with the "
+            "same id cannot be told apart when a part is drawn again"
         )
 
 

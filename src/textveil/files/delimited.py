@@ -68,7 +68,7 @@ class Delimited(LineFormat):
             hint = f". Columns: {list_names(columns)}" if (columns := list_titles(names)) else ""
             raise ConfigError(
                 f"--field is needed: the first line has no column {DEFAULT_FIELD}; a .csv has "
-                f"commas, a .tsv has tabs, and the first line of both has the names{hint}"
+                f"commas, a .tsv has tabs, and the first line of both must name the columns{hint}"
             )
         raise UnknownField(name, list_titles(names), count)
 
@@ -208,10 +208,9 @@ class Tsv(Delimited):
             for start, end in spans
         ):
             raise InputError(
-                f"line {number} must have no tab and no line end inside the quotes of a column "
-                "that is copied: to most "
-                "writers of .tsv a quote means nothing, and a text could be taken for a part of "
-                "that column"
+                f"line {number} must have no tab and no line end inside the quotes of a copied "
+                "column: in most .tsv files a quote is an ordinary character, so a text could be "
+                "mistaken for a part of that column"
             )
 
 

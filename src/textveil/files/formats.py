@@ -131,7 +131,8 @@ def find_source(path: str | Path, *, field: str | None = None, whole: bool = Fal
     reader = load_format(ending, **({"whole": True} if whole else {}))
     if packing and not reader.is_packable:
         raise ConfigError(
-            f"a .{ending} cannot be read from a .{packing}; unpack {quote_file(path)} first"
+            f"a .{ending} file cannot be read compressed as .{packing}; unpack "
+            f"{quote_file(path)} first"
         )
     name: str | None = None
     missing: UnknownField | None = None

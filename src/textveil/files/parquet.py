@@ -172,9 +172,8 @@ class Parquet:
             strings = _classify(matches[0].type) is FieldContents.STRINGS
             if not strings and (name in columns.texts or not pa.types.is_integer(matches[0].type)):
                 raise ConfigError(
-                    "a field that is named must be a column of strings, or of whole numbers "
-                    "where it has no texts; "
-                    f"{quote(name)} has another type"
+                    "a field must be a column of strings (or of whole numbers for --id, "
+                    f"--subject and --query); {quote(name)} has another type"
                 )
 
     def read_records(self, file: BinaryIO) -> Iterator[dict[str, Any]]:
@@ -211,9 +210,9 @@ def _convert_errors() -> Iterator[None]:
     except TextveilError:
         raise
     except (pa.ArrowException, OSError):
-        failure = "a .parquet must be a whole parquet file, and this one is not, or is damaged"
+        failure = "the .parquet file is incomplete or damaged"
     except UnicodeDecodeError:
-        failure = "the strings of a .parquet must be UTF-8, and these are not"
+        failure = "the strings of a .parquet file must be UTF-8; those of this file are not"
     raise InputError(failure)  # out here, because the other errors may hold what is in the file
 
 

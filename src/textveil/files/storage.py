@@ -301,7 +301,7 @@ def _open_filesystem(uri: str) -> tuple[Any, str]:
             f"{str(error).partition(chr(10))[0]}"
         )
     except ValueError:
-        failure = f"fsspec knows no storage {quote(uri.partition('://')[0] + '://')}"
+        failure = f"fsspec has no storage named {quote(uri.partition('://')[0] + '://')}"
     raise ConfigError(failure)
 
 

@@ -307,7 +307,7 @@ def open_output(
         raise OutputError(f"{option} must be a file, but {quote_file(given_path)} is a folder")
     if not os.path.isdir(os.path.dirname(path)):
         raise OutputError(
-            f"{option} must name a file in a folder that exists; make the folder of "
+            f"{option} must name a file in an existing folder; create the folder of "
             f"{quote_file(given_path)} first"
         )
     device = os.path.exists(path) and not os.path.isfile(path)

@@ -19,7 +19,7 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-BUSY_MESSAGE = "another process is at work on it; wait until it has ended"
+BUSY_MESSAGE = "another process is working on it; wait until that has ended"
 
 
 @contextmanager
@@ -34,7 +34,8 @@ def lock_folder(path: Path) -> Iterator[None]:
     """
     if fcntl is None:
         raise ConfigError(
-            "writing files into a folder needs a system that can lock folders; this one cannot"
+            "writing files into a folder needs an operating system that can lock folders; this "
+            "one cannot"
         )
     with streams.convert_write_errors():
         streams.make_folder(path.parent)
