@@ -112,7 +112,7 @@ def count(text: Labelled, spans: Sequence[Span]) -> Counts:
     told: dict[str, list[list[int]]] = {"private": [], "public": []}
     for start, end, kind, standing in text.labels:
         told.setdefault(standing, []).append(
-            [hidden[i] for i in telling(text.text, start, end, kind)]
+            [hidden[i] for i in statement_form(text.text, start, end, kind)]
         )
     plain = [i for i, char in enumerate(text.text) if char.isalnum() and not labelled[i]]
     return Counts(
@@ -133,7 +133,7 @@ def _covered(text: str, spans: Iterable[Any]) -> bytearray:
     return covered
 
 
-def telling(text: str, start: int, end: int, kind: str) -> list[int]:
+def statement_form(text: str, start: int, end: int, kind: str) -> list[int]:
     """The letters and figures of a label that tell whom or what it is: no titles, no units of an age."""
     value = text[start:end]
     if kind == "PERSON":

@@ -140,14 +140,14 @@ def test_what_a_placeholder_spells_is_no_leak():
 # ---- telling parts ---------------------------------------------------------------------------------------------------
 
 
-def telling(marked, *hidden):
+def statement_form(marked, *hidden):
     (fate,) = judged(marked, *hidden).fates
-    return fate.telling
+    return fate.statement_form
 
 
 def test_a_name_that_is_left_of_a_longer_one_tells():
-    assert telling("⟦Anna Holm|PERSON|private⟧", "Anna")
-    assert not telling("⟦Anna Holm|PERSON|private⟧", "Anna Holm")
+    assert statement_form("⟦Anna Holm|PERSON|private⟧", "Anna")
+    assert not statement_form("⟦Anna Holm|PERSON|private⟧", "Anna Holm")
 
 
 @pytest.mark.parametrize(
@@ -160,17 +160,17 @@ def test_a_name_that_is_left_of_a_longer_one_tells():
     ],
 )
 def test_titles_small_words_short_figures_and_single_letters_do_not_tell(marked, hidden):
-    assert not telling(marked, hidden)
+    assert not statement_form(marked, hidden)
 
 
 def test_longer_figures_and_single_chinese_characters_tell():
-    assert telling("⟦+49 151 2345678|PHONE|private⟧", r"\+49 151")
-    assert telling("⟦王芳|PERSON|private⟧", "芳")
+    assert statement_form("⟦+49 151 2345678|PHONE|private⟧", r"\+49 151")
+    assert statement_form("⟦王芳|PERSON|private⟧", "芳")
 
 
 def test_a_part_elsewhere_does_not_count():
     score = judged("⟦Anna Holm|PERSON|private⟧ in Holm", "Anna Holm")
-    assert not score.fates[0].telling
+    assert not score.fates[0].statement_form
 
 
 # ---- altered ---------------------------------------------------------------------------------------------------------

@@ -423,7 +423,7 @@ def judged(example: Example, released: str) -> tuple[list[str], list[str]]:
         for match in re.finditer(re.escape(part), example.text)
     ]
 
-    def telling(place: tuple[int, int]) -> bool:
+    def statement_form(place: tuple[int, int]) -> bool:
         return example.text[slice(*place)].isalnum()
 
     def within(place: tuple[int, int], part: tuple[int, int]) -> bool:
@@ -432,13 +432,13 @@ def judged(example: Example, released: str) -> tuple[list[str], list[str]]:
     left = [
         example.text[slice(*part)]
         for part in private
-        if any(place in stands and telling(place) and within(place, part) for place in own)
+        if any(place in stands and statement_form(place) and within(place, part) for place in own)
     ]
     altered = [
         example.text[slice(*place)]
         for place in own
         if place not in stands
-        and telling(place)
+        and statement_form(place)
         and not any(within(place, part) for part in private)
     ]
     return list(dict.fromkeys(left)), altered

@@ -188,7 +188,7 @@ class Fate(NamedTuple):
     label: Label
     gone: bool
     """Its text no longer stands in the release, or no oftener than outside of private spans."""
-    telling: bool
+    statement_form: bool
     """A telling part of it is left at its place."""
     altered: bool
 
@@ -239,10 +239,10 @@ def score(labelled: Labelled, outcome: Outcome) -> Score:
                 sum(1 for _ in pattern.finditer(release, overlapped=True)) <= ordinary
                 and not kept[place].all()
             )
-        telling = any(
+        statement_form = any(
             _tells(text, *m.span()) and kept[m.start() : m.end()].all() for m in _words(text, label)
         )
-        fates.append(Fate(label, gone, telling, not kept[place].all()))
+        fates.append(Fate(label, gone, statement_form, not kept[place].all()))
     ordinary_words = [
         m.span() for m in WORD.finditer(text) if not marked[m.start() : m.end()].any()
     ]
@@ -371,7 +371,7 @@ def judged(each: Score) -> Iterator[tuple[str, bool]]:
     for fate in private:
         yield "private spans gone", fate.gone
         yield f"private spans gone, {fate.label.type}", fate.gone
-        yield "private spans with nothing telling left at their place", not fate.telling
+        yield "private spans with nothing telling left at their place", not fate.statement_form
         if (form := formed(each.labelled, fate.label)) is not None:
             yield "identifiers with a form gone", fate.gone
             yield f"identifiers with a form gone, {form}", fate.gone
@@ -379,7 +379,7 @@ def judged(each: Score) -> Iterator[tuple[str, bool]]:
         yield "texts with no private span left", all(fate.gone for fate in private)
         yield (
             "texts with nothing telling left",
-            not any(fate.telling or not fate.gone for fate in private),
+            not any(fate.statement_form or not fate.gone for fate in private),
         )
     else:
         apart = f"{APART}borderline cases" if "borderline" in each.standings else ""

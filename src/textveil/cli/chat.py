@@ -60,7 +60,7 @@ Timeout = Annotated[
 )
 def chat(
     config: "Config",
-    telling: "StatementForm",
+    statement_form: "StatementForm",
     upstream: Upstream,
     model: Annotated[
         str,
@@ -134,15 +134,15 @@ def chat(
             Privatizer.from_config(config), endpoint, chat_session, system=system
         )
         if conversation.system is not None:
-            _print_sent(conversation.system, show_sent, telling)
+            _print_sent(conversation.system, show_sent, statement_form)
         if not is_interactive:
             _send_turn(
-                conversation, _read_prompt(prompt), sink, transcript_sink, show_sent, telling
+                conversation, _read_prompt(prompt), sink, transcript_sink, show_sent, statement_form
             )
             return
         for line in _ask_lines():
             try:
-                _send_turn(conversation, line, sink, transcript_sink, show_sent, telling)
+                _send_turn(conversation, line, sink, transcript_sink, show_sent, statement_form)
             except OutputError:
                 raise
             except TextveilError as error:  # the conversation goes on
@@ -176,7 +176,7 @@ def _send_turn(
     sink: streams.Output,
     transcript_sink: streams.Output | None,
     show_sent: bool,
-    telling: "StatementForm",
+    statement_form: "StatementForm",
 ) -> None:
     """Sends one prompt and prints its answer.
 
@@ -185,8 +185,8 @@ def _send_turn(
     if not prompt.strip():
         raise InputError("a prompt must not be empty")
     result, answer = conversation.ask(prompt)
-    _print_sent(result, show_sent, telling)
-    telling.say_repeated(conversation.repeat_count)
+    _print_sent(result, show_sent, statement_form)
+    statement_form.say_repeated(conversation.repeat_count)
     turn_count, piece = len(conversation.turns), ""
     try:
         with closing(answer):
@@ -200,14 +200,14 @@ def _send_turn(
             sink.write("\n")
 
 
-def _print_sent(result: "Result", show_sent: bool, telling: "StatementForm") -> None:
+def _print_sent(result: "Result", show_sent: bool, statement_form: "StatementForm") -> None:
     """Prints the prompt as sent, and its statement."""
     if show_sent:
         from rich.console import Console
         from rich.text import Text
 
         Console(stderr=True, highlight=False, soft_wrap=True).print(Text(result.text, style="dim"))
-    telling.say_hidden(
+    statement_form.say_hidden(
         [result.released],
         [result.guarantee],
         earlier=result.sent_earlier,

@@ -81,7 +81,7 @@ KeyFile = Annotated[
 )
 def run(
     typed: TypedOptions,
-    telling: StatementForm,
+    statement_form: StatementForm,
     inputs: Annotated[
         list[str],
         typer.Argument(
@@ -153,8 +153,8 @@ def run(
     except (KeyboardInterrupt, SystemExit):
         console.note("textveil: interrupted; finished parts are kept; continue with --resume")
         raise
-    if telling.form != "quiet":
-        console.note(console.wrap("\n".join(_describe_release(finished, telling))))
+    if statement_form.form != "quiet":
+        console.note(console.wrap("\n".join(_describe_release(finished, statement_form))))
 
 
 @verb("textveil corpus verify released/", on=corpus)
@@ -187,7 +187,7 @@ def finish(
     release.finish(folder, key_file=key_file, give_up=give_up, store=store)
 
 
-def _describe_release(finished: FinishedRelease, telling: StatementForm) -> list[str]:
+def _describe_release(finished: FinishedRelease, statement_form: StatementForm) -> list[str]:
     """Returns the sentences about a release.
 
     The statement of one that was finished before is known from its manifest only.
@@ -205,7 +205,7 @@ def _describe_release(finished: FinishedRelease, telling: StatementForm) -> list
     if finished.is_earlier:
         return [*sentences, "The release was already finished; nothing was read or drawn now."]
     if finished.guarantee is not None:
-        sentences.append(telling.spell(finished.guarantee))
+        sentences.append(statement_form.spell(finished.guarantee))
     if finished.statement is not None:
         sentences += [
             sentence

@@ -27,7 +27,7 @@ from textveil.errors import ConfigError
 
 Verb = TypeVar("Verb", bound=Callable[..., None])
 
-INJECTED_PARAMETERS = ("config", "typed", "telling")
+INJECTED_PARAMETERS = ("config", "typed", "statement_form")
 """Parameters of a verb that `verb` fills."""
 
 MAX_HELP_OPTIONS = 12
@@ -60,7 +60,7 @@ def verb(
 
     - `config`, it has the shared options, and gets the `Config` that they amount to;
     - `typed`, it has them too, and gets the `TypedOptions`, to look at what was typed;
-    - `telling`, it has the options about statements, and gets a `StatementForm`.
+    - `statement_form`, it has the options about statements, and gets a `StatementForm`.
 
     Args:
         examples: complete command lines that work, shown at the end of its help.
@@ -79,7 +79,9 @@ def verb(
     def decorate(function: Verb) -> Verb:
         signature_parameters = inspect.signature(function).parameters
         shared = tuple(options) if {"config", "typed"} & signature_parameters.keys() else ()
-        statement_names = tuple(STATEMENT_OPTIONS) if "telling" in signature_parameters else ()
+        statement_names = (
+            tuple(STATEMENT_OPTIONS) if "statement_form" in signature_parameters else ()
+        )
         field_parameters = {name: build_field_parameters(*owner) for name, owner in fields.items()}
 
         @wraps(function)
@@ -87,8 +89,8 @@ def verb(
             typed = TypedOptions.build(
                 {option: arguments.pop(option) for option in shared}, default
             )
-            if "telling" in signature_parameters:
-                arguments["telling"] = StatementForm.read(
+            if "statement_form" in signature_parameters:
+                arguments["statement_form"] = StatementForm.read(
                     {option: arguments.pop(option) for option in statement_names}
                 )
             if "typed" in signature_parameters:

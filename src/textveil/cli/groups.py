@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 )
 def groups(
     config: "Config",
-    telling: "StatementForm",
+    statement_form: "StatementForm",
     text: texts.Text = None,
     output: texts.Output = None,
     html: texts.Html = None,
@@ -63,4 +63,4 @@ def groups(
         with_original=with_original,
         private=with_original,
     )
-    telling.say(statements, as_json=as_json)
+    statement_form.say(statements, as_json=as_json)

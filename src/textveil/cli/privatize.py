@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 )
 def privatize(
     config: "Config",
-    telling: "StatementForm",
+    statement_form: "StatementForm",
     text: texts.Text = None,
     output: texts.Output = None,
     lines: texts.Lines = False,
@@ -59,4 +59,4 @@ def privatize(
         as_json=as_json,
         with_original=with_original,
     )
-    telling.say(texts.collect_statements(results), as_json=as_json)
+    statement_form.say(texts.collect_statements(results), as_json=as_json)

@@ -42,7 +42,7 @@ class TextWriter(StrEnum):
 )
 def protect(
     config: "Config",
-    telling: "StatementForm",
+    statement_form: "StatementForm",
     text: texts.Text = None,
     session: texts.SessionFile = None,
     store: session_options.Store = None,
@@ -95,7 +95,7 @@ def protect(
         (result.released, result.guarantee, result.sent_earlier, result.unmeasured)
         for result in results
     ]
-    telling.say_hidden(
+    statement_form.say_hidden(
         [released for released, *_ in outcomes],
         [guarantee for _, guarantee, *_ in outcomes],
         earlier=sum(earlier for *_, earlier, _ in outcomes),

@@ -78,8 +78,7 @@ def restore(
     """Put the originals back into an answer, while it arrives.
 
     Placeholders are replaced, and names that stand for exactly one original. Nothing leaves this
-    machine. What is
-    printed is as private as the original text.
+    machine. What is printed is as private as the original text.
     """
     streams.require_input(text)
     from textveil.session.session_file import load
@@ -169,10 +168,8 @@ def repair(
     """Let a language model make released texts read well. Never give it an original.
 
     The text is sent unchanged. The API key is read from TEXTVEIL_LLM_KEY. The statement of the
-    release holds for the
-    repaired text, too. If the model changes the placeholders of a text each time, that text stays
-    as it was; a warning
-    says how many there are.
+    release holds for the repaired text, too. If the model changes the placeholders of a text each
+    time, that text stays unchanged; a warning says how many there are.
     """
     streams.require_input(text)
     require("openai")

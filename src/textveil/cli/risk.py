@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 )
 def risk(
     config: "Config",
-    telling: "StatementForm",
+    statement_form: "StatementForm",
     text: texts.Text = None,
     output: texts.Output = None,
     html: texts.Html = None,
@@ -115,4 +115,4 @@ def risk(
             (describe_risk(risks), describe_public_attackers(config, risks), get_caution(risks)),
         ):
             console.note(console.wrap(line))
-    telling.say(statements, as_json=as_json)
+    statement_form.say(statements, as_json=as_json)

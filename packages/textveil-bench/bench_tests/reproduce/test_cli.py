@@ -238,7 +238,7 @@ def test_stored_rows_are_shown_without_data_and_without_a_run(
         assert (code, "stamp-alone.json is not a document of an earlier run" in err) == (2, True)
     (first / "stamp-alone.json").unlink()
     code, out, _ = run(capsys, "stamp-alone", "--rows", first, "--output", third)
-    assert (code, "the table stamp-budgets: not run: nothing of it is stored" in out) == (0, True)
+    assert (code, "the table stamp-budgets: not run: no rows of it are stored" in out) == (0, True)
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def test_a_label_without_a_row_is_refused(learned, tmp_path):
     )
     with pytest.raises(
         ConfigError,
-        match="each of the 2 labels of opinions needs a training row, and 1 have none",
+        match="each of the 2 labels of opinions needs a training row, and 1 lack one",
     ):
         list(head(one, tmp_path).score(learned, untouched(learned)))
 

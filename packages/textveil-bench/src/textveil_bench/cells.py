@@ -212,7 +212,7 @@ def _run_together(
 
 def build_cell_privatizer(cell: PlannedCell) -> Privatizer:
     """Builds the privatizer of a cell, except the baseline identity."""
-    assert cell.config is not None, "the baseline identity has none"
+    assert cell.config is not None, "the baseline identity has no release"
     return build_privatizer(cell.config)
 
 

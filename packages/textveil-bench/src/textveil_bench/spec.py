@@ -298,7 +298,7 @@ class Sweep:
                 f"{kind}: {', '.join(names) or 'none'}" for kind, names in choices.items()
             )
             raise ConfigError(
-                f"this selection leaves nothing of the sweep to run; it has {listing}"
+                f"this selection leaves no part of the sweep to run; it has {listing}"
             )
         return sweep
 

@@ -552,12 +552,12 @@ def _has_citation(text: str, cell: KeyedValue) -> bool:
 
 def _is_named(case: _Case) -> bool:
     """True if the value behind a bare `name` is a person's name."""
-    name, likely, telling = case.content, case.value.likely, case.is_of_person()
+    name, likely, statement_form = case.content, case.value.likely, case.is_of_person()
     several = not _SEVERAL.isdisjoint(name)
-    alone = not several and not telling
+    alone = not several and not statement_form
     if is_example(name) or (alone and _is_constant(name)):
         return False
-    if telling:
+    if statement_form:
         return _is_no_word(case)
     if case.has_personal_data() and _may_be_name(case, several=several):
         return True

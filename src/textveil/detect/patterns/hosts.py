@@ -120,13 +120,13 @@ def _score_site(plain: str, host: str, parts: Sequence[str]) -> float:
     domains = {".".join(parts[-n:]) for n in (2, 3)}
     if domains & EXAMPLES or any(map(_PLACEHOLDER.match, parts)):
         return 0.0
-    telling = _TELLING.compiled.search(plain) is not None
+    statement_form = _TELLING.compiled.search(plain) is not None
     portal = parts[0] in vocabulary.get_words("portal_hosts")
     if not portal and (host.endswith(_PUBLIC_TOPS) or _STATE.search(host)):
-        return float(telling)
+        return float(statement_form)
     if _OFFICIAL.search(host) or domains & vocabulary.get_words("known_domains"):
         return 0.5 if _NAMING.search(plain) else 0.0
-    return _score_unknown(plain, host, parts, telling=telling, portal=portal)
+    return _score_unknown(plain, host, parts, statement_form=statement_form, portal=portal)
 
 
 _PLACEHOLDER = LazyPattern(r"your|[<{]")
@@ -135,11 +135,11 @@ _NAMING = LazyPattern(r"[?&;][\w\-]*(?:user|mail|phone|name)\w*=[^&]{3}|%40")
 
 
 def _score_unknown(
-    plain: str, host: str, parts: Sequence[str], *, telling: bool, portal: bool
+    plain: str, host: str, parts: Sequence[str], *, statement_form: bool, portal: bool
 ) -> float:
     """Returns the probability for an address on an unknown host."""
     is_subdomain, public = _is_subdomain(parts), parts[0] in vocabulary.get_words("public_hosts")
-    if telling or (is_subdomain and portal):
+    if statement_form or (is_subdomain and portal):
         return 1.0
     if plain.lower() == host:
         return 0.7 if is_subdomain and not public else 0.2

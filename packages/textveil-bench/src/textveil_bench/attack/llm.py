@@ -36,7 +36,7 @@ Work out the original text: what would a person have written, so that every word
 was replaced by? Answer with the whole of the most likely original and with nothing else: no remarks, no quotation \
 marks. It has {words} words; a punctuation mark counts as one."""
 
-PUBLIC_NOTE = "Frequent function words and punctuation marks were left as they are. "
+PUBLIC_NOTE = "Frequent function words and punctuation marks were left unchanged. "
 PLACEHOLDER_NOTE = 'Where "<WORD>" or the like stands, nothing is known of the word. '
 
 

@@ -263,9 +263,7 @@ def _print_result(summary: PlainData) -> None:
         "Not run", [f"{panel}: not run: {reason}" for panel, reason in summary["not_run"].items()]
     )
     _print_sentences("What differs from the paper", summary["differs"])
-    _print_sentences(
-        "Where the paper is wrong, or cannot be right as it stands", summary["contradicts"]
-    )
+    _print_sentences("Where the paper is wrong, or cannot be right", summary["contradicts"])
 
 
 def _build_cell_table(cells: Sequence[PlainData]) -> "Table":

@@ -35,7 +35,8 @@ def retention(case: Case) -> Iterator[Outcome]:
 
 
 @annotate_measure(
-    "no word was drawn: all protected words are placeholders, or there are none", wordwise=True
+    "no word was drawn: all protected words are placeholders, or no word was protected",
+    wordwise=True,
 )
 def cosine(case: Case) -> Iterator[Outcome]:
     """Measures cosines of input and output rows, -1 to 1, without placeholders."""

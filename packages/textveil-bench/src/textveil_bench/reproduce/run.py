@@ -136,7 +136,7 @@ class StoredResults:
             ) from None
 
 
-NOT_STORED_REASON = "nothing of it is stored"
+NOT_STORED_REASON = "no rows of it are stored"
 
 
 def build_file_stem(target: Target, how: ReproductionOptions) -> str:

@@ -62,8 +62,7 @@ def select_training_rows(train: DataSet, rows: int) -> DataSet:
     ):
         raise ConfigError(
             f"each of the {len(train.labels)} labels of {train.name} needs a training row, "
-            f"and {missing} have "
-            "none; use more rows"
+            f"and {missing} lack one; use more rows"
         )
     return train
 
