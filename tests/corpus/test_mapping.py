@@ -411,7 +411,7 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
     ("must be sqlite:", {"session": "kept", "store": "memory:"}),
     ("must be sqlite:", {"session": "kept", "store": "file:a.session"}),
     ("1 to 200 printable characters", {"session": "a\nb", "store": "URL"}),
-    ("folder that exists", {"session": "kept", "store": "sqlite:////nowhere/at/all.db"}),
+    ("existing folder", {"session": "kept", "store": "sqlite:////nowhere/at/all.db"}),
 ]
 
 

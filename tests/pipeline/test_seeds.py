@@ -201,7 +201,7 @@ def test_what_a_key_refuses(table):
     for refused in (pickle.dumps, copy.copy):
         with pytest.raises(RandomnessError, match="cannot be pickled or copied"):
             refused(keyed)
-    with pytest.raises(ConfigError, match="an id occurs twice"):
+    with pytest.raises(ConfigError, match="one id occurs twice"):
         KeyedRandomness(KEY, ids=["one", "one"])
     for wrong in (b"short", bytes(33)):
         with pytest.raises(ConfigError, match="must be 32 bytes"):

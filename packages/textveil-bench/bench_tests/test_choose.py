@@ -590,7 +590,9 @@ def test_what_is_judged_is_attacked_once_more_with_all_public_texts(comparison, 
         assert row["public"][0] > row["texts"]["public"][0] == 100
     job = jobs.ComparisonJob(
         comparison=comparison,
-        series=next(each for each in comparison.series("own") if each.name == found[-1]["series"]),
+        series=next(
+            each for each in comparison.list_series("own") if each.name == found[-1]["series"]
+        ),
         folder=folder,
         places=runs.Folders(),
         budget=found[-1]["value"],

@@ -125,7 +125,7 @@ def test_a_parameter_of_its_own_takes_the_place_of_epsilon(run) -> None:
         ((), "the name of a mechanism, or --all"),
         (("noise", "--all"), "the name of a mechanism, or --all"),
         (("nois",), "did you mean 'noise'"),
-        (("--all", "--epsilon", "5"), "something else for each mechanism"),
+        (("--all", "--epsilon", "5"), "another unit for each mechanism"),
         (("noise", "--epsilon", "0"), "above 0 and below infinity"),
         (("noise", "--epsilon", "inf"), "above 0 and below infinity"),
         (("noise", "--epsilon", "nan"), "epsilon must be"),

@@ -160,7 +160,7 @@ def test_a_part_in_which_nothing_is_left_is_refused():
         made.select_part(only=["stencil", "ag_news"])
     with pytest.raises(
         ConfigError,
-        match="nothing of the sweep to run; it has data: sst2, ag_news; entries: stencil",
+        match="no part of the sweep to run; it has data: sst2, ag_news; entries: stencil",
     ):
         sweep(entries=[entry], baselines=[]).select_part(only=["ag_news"])
 

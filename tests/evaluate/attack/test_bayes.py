@@ -180,7 +180,14 @@ def test_mixed_words_are_guessed_together(small_table):
     case = case_of(small_table, "d-chi-stencil", L=3, eta=20.0)
     outcomes = list(Bayes(k=20).run(case, rng=SeededRandomness(6)))
     view, even = case.view, np.full(60, 1 / 60)
-    seen = (view.mechanism, view.table, view.layout, view.parameter, view.output_rows, view.passed)
+    seen = (
+        view.mechanism,
+        view.table,
+        view.layout,
+        view.parameter,
+        view.output_rows,
+        view.pass_rows,
+    )
     guesses, _ = decode(*seen, even, k=9, rng=SeededRandomness(6))
     assert {each.setting["prior"] for each in outcomes} == {"uniform", "unigram"}
     first, within, *_ = outcomes
