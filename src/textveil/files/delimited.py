@@ -94,6 +94,7 @@ class Delimited(LineFormat):
                 raise InputError(
                     f"line {number} must have {width} columns like the first line, got {len(spans)}"
                 )
+            # Columns of texts are written anew; only copied ones can be misread.
             self._check_record(
                 number, record, [span for i, span in enumerate(spans) if i not in texts]
             )
@@ -170,6 +171,7 @@ class Delimited(LineFormat):
                     else:
                         end = len(record)
                         record += next(following, (0, ""))[1]
+                        # No line was added: the file ends inside the quotes.
                         if end == len(record):
                             raise InputError(
                                 "a field that begins with a quote must end with one; see line "

@@ -256,6 +256,7 @@ def open_file(
     """
     with _convert_errors(packing):
         local = isinstance(path, Path) or "://" not in path
+        # Unbuffered, because the reader below is the buffer.
         raw = open(path, "rb", buffering=0) if local else _open_remote(str(path))  # noqa: SIM115 - closed below
     with raw:
         with _convert_errors(packing):
@@ -314,6 +315,7 @@ class _InputFile(io.RawIOBase):
 def _convert_errors(packing: str) -> Iterator[None]:
     try:
         yield
+    # Before OSError, because BadGzipFile is one.
     except (gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError):
         raise InputError(f"the .{packing} file is damaged or cut off") from None
     except OSError as error:

@@ -117,6 +117,7 @@ def _build_cell(
     if len(matches) != 1:
         raise UnknownField(name, [str(item) for item, *_ in members], len(matches), number)
     _, value, start, end = matches[0]
+    # The decoder kept nothing of a number (`_DECODER`), so its digits come from the line.
     if name in columns.labels and _WHOLE.fullmatch(line, start, end):
         value = line[start:end]
     if not _is_valid(value):
@@ -135,6 +136,7 @@ def _spell(text: str) -> str:
 
 
 _WHOLE = re.compile(r"-?[0-9]+")
+# JSON can escape half of a surrogate pair, which UTF-8 cannot write.
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -165,6 +167,7 @@ def _read_members(line: str, number: int) -> list[JsonMember]:
     """
     try:
         return list(_parse_members(line))
+    # A line of many opening brackets passes Python's limit of recursion.
     except (ValueError, RecursionError):
         pass
     # out here, because the other error holds the line

@@ -109,6 +109,7 @@ class Parquet:
             end = 0
             for number in range(table.num_row_groups):
                 size = table.metadata.row_group(number).num_rows
+                # Their sizes are in the metadata, so groups before the start are not read.
                 if end + size <= start:
                     end += size
                     continue
@@ -151,6 +152,7 @@ class Parquet:
                 assert isinstance(batch, ArrowBatch), "it comes from this format"
                 rows = _replace_texts(batch.table, texts, only)
                 queue.append(rows.cast(schema))
+                # Each write makes a row group, so small batches are gathered first.
                 if sum(item.num_rows for item in queue) >= MAX_GROUP_ROWS:
                     writer.write_table(
                         pa.Table.from_batches(queue, schema), row_group_size=MAX_GROUP_ROWS
@@ -279,6 +281,7 @@ def _read_codecs(table: "pq.ParquetFile") -> dict[str, str] | str:
     group = table.metadata.row_group(0)
     columns = [group.column(i) for i in range(group.num_columns)]
     return {
+        # pyarrow reports UNCOMPRESSED, but its writer wants NONE.
         column.path_in_schema: column.compression.replace("UNCOMPRESSED", "NONE")
         for column in columns
     }

@@ -163,6 +163,7 @@ class NumberedLines:
             self.end += len(line)
             number, self.number = self.number, self.number + 1
             text = text.removeprefix(BYTE_ORDER_MARK.decode()) if number == 1 else text
+            # Empty only where the whole file is a byte order mark.
             if text:
                 return number, text
 
@@ -221,6 +222,7 @@ class LineFormat(ABC):
         head, file_lines = self.read_start(file)
         if start:
             skip_bytes(file, start, file_lines.byte_count)
+            # Not 1: no byte order mark is here, and a text of a whole file has been read.
             file_lines = NumberedLines(file, number=2, end=start)
         end = math.inf if stop is None else stop
         pieces: list[str | FileRow] = []

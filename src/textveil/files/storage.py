@@ -59,6 +59,7 @@ class Storage:
         By the file's path or URI.
         """
         (files, root), (other_files, target) = _open_filesystem(self.uri), _open_filesystem(path)
+        # With the slash, or data2/ would be a part of data/.
         return type(files) is type(other_files) and target.startswith(f"{root.rstrip('/')}/")
 
     def list_files(self) -> list[str]:
@@ -75,6 +76,7 @@ class Storage:
         """
         with _convert_read_errors("the output folder"):
             files, root = _open_filesystem(self.uri)
+            # fsspec remembers listings, but other processes write here, too.
             files.invalidate_cache()
             try:
                 entries = files.ls(root, detail=True)
@@ -210,9 +212,11 @@ class Storage:
                 files.pipe_file(f"{root}/{name}", content, mode="create")
             except FileExistsError:
                 return False
+            # The storage knows no exclusive creation.
             except (NotImplementedError, TypeError, ValueError):
                 files.pipe_file(f"{root}/{name}", content)
             files.invalidate_cache()
+        # Where the store cannot tell, the last writer's content is there: the others failed.
         return self.read(name) == content
 
     def delete(self, name: str) -> None:
@@ -273,6 +277,7 @@ def read_fingerprint(path: str) -> str:
 
 def _find_matches(uri: str) -> list[str]:
     system, root = _open_filesystem(uri)
+    # A file may have such characters in its name; then it is no pattern.
     if re.search(r"[*?[]", uri) and not system.exists(root):
         paths = list(filter(system.isfile, system.glob(root)))
     elif system.isdir(root):

@@ -69,6 +69,7 @@ def open_texts(
         ConfigError: the output is the input file.
     """
     if argument is not None and is_text(argument):
+        # Python hides bytes of an argument that are no UTF-8 in surrogates; they are refused here.
         yield InputTexts([decode(os.fsencode(argument))])
         return
     with open_input(argument) as stream:
@@ -238,6 +239,7 @@ def _refuse_same(stream: BinaryIO, output: str | None) -> None:
     is_same = False
     if output is not None and os.path.isfile(output):
         with suppress(OSError, ValueError):  # a stream without a file behind it is no file
+            # By the files themselves, so that links and other spellings of the path count, too.
             is_same = os.path.samestat(os.fstat(stream.fileno()), os.stat(output))
     if is_same:
         raise ConfigError(f"--output must not be the input file, {quote_file(output)}")
@@ -302,6 +304,7 @@ def open_output(
             raise OutputError("standard output is closed; open it, or use --output")
         yield Output(stream=sys.stdout, standard=True)
         return
+    # A symbolic link stays a link: the file behind it is replaced.
     given_path, path = path, os.path.realpath(path)
     if os.path.isdir(path):
         raise OutputError(f"{option} must be a file, but {quote_file(given_path)} is a folder")
@@ -334,6 +337,7 @@ def open_append(path: str) -> Iterator[Output]:
             path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0), 0o600
         )
         with open(descriptor, "w", encoding="utf-8", newline="\n", buffering=1) as stream:
+            # The mode above is only that of a new file; a device keeps its own.
             if stat.S_ISREG(os.fstat(descriptor).st_mode):
                 os.fchmod(descriptor, 0o600)
             yield Output(stream=stream)
@@ -394,10 +398,12 @@ def _open_replacement(path: str, private: bool, option: str, label: str) -> Iter
     When the body has ended well.
     """
     is_present = os.path.exists(path)
+    # A rename would replace a read-only file, too.
     if is_present and not os.access(path, os.W_OK):
         raise OutputError(f"{option} must be a writable file; {quote_file(path)} is read-only")
     with convert_signals():
         with convert_write_errors(label):
+            # Private from the beginning, or others could open it before its mode is changed.
             name, descriptor = _create_file(os.path.dirname(path), 0o600 if private else 0o666)
             stream = open(descriptor, "w", encoding="utf-8", newline="\n")  # noqa: SIM115 - closed below
         try:
@@ -413,6 +419,7 @@ def _open_replacement(path: str, private: bool, option: str, label: str) -> Iter
                 stream.close()
                 os.replace(name, path)
             sync_folder(path)
+        # Also SystemExit, which a signal becomes (`convert_signals`).
         except BaseException:
             with suppress(OSError):  # closing flushes, and a full disk then complains a second time
                 stream.close()
@@ -490,4 +497,5 @@ def _raise_exit(number: int, frame: FrameType | None) -> None:
             threading.Timer(SIGNAL_DELAY_SECONDS, os.kill, (os.getpid(), number)).start()
             return
         frame = frame.f_back
+    # The status by which shells report a process that a signal ended.
     raise SystemExit(128 + number)

@@ -44,6 +44,7 @@ def lock_folder(path: Path) -> Iterator[None]:
             streams.sync_folder(str(path))
     descriptor = _open(path)
     try:
+        # The folder may be deleted and made anew between opening and locking it.
         if not (_lock_descriptor(descriptor) and _is_same_folder(descriptor, path)):
             raise ConfigError(BUSY_MESSAGE)
         status = os.fstat(descriptor)
@@ -68,6 +69,7 @@ def wipe(path: Path) -> None:
         descriptor = os.open(path, os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0))
         try:
             os.write(descriptor, bytes(os.fstat(descriptor).st_size))
+            # Before the name goes, or the zeros might never be written.
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
@@ -78,6 +80,7 @@ def wipe(path: Path) -> None:
 
 def _open(path: Path) -> int:
     try:
+        # A symbolic link is refused: it may lead into another folder.
         return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except FileNotFoundError:  # it was there a moment ago
         raise ConfigError(BUSY_MESSAGE) from None

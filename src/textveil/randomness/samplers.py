@@ -37,6 +37,7 @@ _LIMB = np.int64(32)  # two limbs of 32 bits hold sums that an int64 cannot
 _LOW = np.int64(2**32 - 1)
 _BLOCK_COLUMNS = 256  # 256 weights of at most 2^50 sum to at most 2^58
 _MAX_WEIGHT = 2**50
+# A weight times a count is at most 2^81, and the high limbs of 4,096 of them fit an int64.
 _MAX_COUNT, _MAX_COUNT_COLUMNS = 2**31 - 1, 4096
 _MIN_SCALE = 1e-100  # outside 1e-100 to 1e100, squared distances to a noisy vector would overflow
 _PROPOSALS = 4  # two in three are accepted, so one row in 81 needs a second round
@@ -163,6 +164,7 @@ def _toss_coin(draws: Draws, upper: Ints, lower: Ints) -> Flags:
             part.integers(np.full(part.size, k)) == 0
         )
         active[active] = hit
+        # Heads after an even number of hits, because the series of exp(-x) alternates.
         heads[active] = ~heads[active]
         k += 1
     return heads
@@ -193,6 +195,7 @@ def von_mises_fisher(draws: Draws, mean: Values, kappa: ArrayLike) -> Values:
     mean = _normalize(draws, mean)
     versine = _draw_versines(draws, mean.shape[1], kappa)
     sample = _draw_directions(draws, mean.shape[1], normals=mean)
+    # The sine, as (1 - cos)(1 + cos): 1 - cos^2 would cancel where kappa is large.
     sample *= np.sqrt(versine * (2.0 - versine))[:, None]
     sample += (1.0 - versine)[:, None] * mean
     sample /= np.sqrt(_multiply_rows(sample, sample))[:, None]
@@ -281,6 +284,7 @@ def choose_weighted(draws: Draws, weights: Ints, counts: Ints | None = None) -> 
             "each row must have a weight above 0, but one row does not; check the utility"
         )
     target_high, target_low = _draw_limbs(draws, high[:, -1], low[:, -1])
+    # At or below: a column of weight 0 has the sum of the one before it and is never chosen.
     is_below = (high < target_high[:, None]) | (
         (high == target_high[:, None]) & (low <= target_low[:, None])
     )
@@ -290,6 +294,7 @@ def choose_weighted(draws: Draws, weights: Ints, counts: Ints | None = None) -> 
     rows = np.arange(draws.size)
     before_high = np.where(block > 0, high[rows, block - 1], 0)
     before_low = np.where(block > 0, low[rows, block - 1], 0)
+    # The rest is less than the sum of one block, 2^58, so an int64 holds it again.
     remainder = ((target_high - before_high) << _LIMB) + (target_low - before_low)
     start = block * _BLOCK_COLUMNS
     columns = start[:, None] + np.arange(min(_BLOCK_COLUMNS, weights.shape[1]))
@@ -309,6 +314,7 @@ def _multiply_limbs(weights: Ints, counts: Ints) -> tuple[Ints, Ints]:
     The high limbs of up to 4,096 of them sum to at most 2^61.
     """
     high, low = _split_limbs(weights)
+    # Below 2^32 * 2^31, so the product fits an int64.
     low = low * counts
     return high * counts + (low >> _LIMB), low & _LOW
 
@@ -329,6 +335,7 @@ def _draw_limbs(draws: Draws, high: Ints, low: Ints) -> tuple[Ints, Ints]:
 
     Pairs beyond the last, partial limb are redrawn.
     """
+    # Without a high limb, the low one is drawn within its limit, and nothing is redrawn.
     first = draws.integers(high + 1)
     second = draws.integers(np.where(high > 0, _LOW + 1, low))
     retry: Flags = (first == high) & (second >= low)
@@ -366,6 +373,7 @@ def mean_resultant_length(dimension: int, kappa: ArrayLike) -> Values:
         )
     values, back = np.unique(kappa, return_inverse=True)
     # From order v + N down to v, an error shrinks by about exp(-N^2 / kappa) or faster.
+    # `unique` sorts, so the last value is the largest and needs the most terms.
     terms = 40 + int(6.0 * np.sqrt(values[-1])) if values.size else 0
     order = dimension / 2.0 + terms
     ratio = values / (order + np.hypot(order, values))

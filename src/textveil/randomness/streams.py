@@ -62,6 +62,7 @@ class _CallLog:
         From a fresh nonce and a number that this process uses once.
         """
         with self.lock:
+            # Under the lock, so that each nonce is compared with the one that came just before.
             nonce = _read_nonce()
             fingerprint = blake2b(nonce, digest_size=16, person=b"textveil/nonce").digest()
             if fingerprint == self.last:
@@ -295,7 +296,9 @@ class SeededRandomness:
         On its number and digest, in addition to the seed and the call.
         """
         names = [
-            number.to_bytes(24, "little") + digest for number, digest in enumerate(digests(), first)
+            # Both have a fixed width, so no two pairs give the same name.
+            number.to_bytes(24, "little") + digest
+            for number, digest in enumerate(digests(), first)
         ]
         return _TextRandomness(self, names, lambda sizes: self._open(sizes, names))
 
@@ -404,6 +407,7 @@ class KeyedRandomness:
                 f"every text of a release with a key needs an id: text {first + len(ids)} has no id"
             )
         names = [text_id + digest for text_id, digest in zip(ids, text_digests, strict=True)]
+        # Counted from 0 for each binding: a retry binds anew and repeats the same keys in order.
         calls = count()
 
         def open_streams(sizes: Ints) -> Streams:
@@ -595,6 +599,7 @@ class Streams:
             yield slice(first, end), self._build_draws(streams, offsets)
 
     def _build_draws(self, streams: list[_DocumentStream], offsets: list[int]) -> "Draws":
+        # For each chunk anew, because the fork may come between two chunks.
         self._refuse_after_fork()
         return Draws(streams, offsets, self._generation)
 
@@ -714,6 +719,7 @@ class Draws:
             bits[rows] = generator.bit_generator.random_raw(rows.stop - rows.start)
         # 2^64 is not a multiple of `high`; values in the last, incomplete run of remainders are
         # redrawn.
+        # Unsigned, 0 - high is 2^64 - high, whose remainder is that of 2^64.
         incomplete = (np.uint64(0) - high) % high
         retry = bits > ~incomplete
         result = bits % high

@@ -71,6 +71,7 @@ class Graph:
         name = f"constant {len(self._constants)}"
         self._constants.append(
             _encode_tensor(name, values)
+            # The format wants little-endian bytes, whatever the machine has.
             + _encode_field(9, values.astype(values.dtype.newbyteorder("<")).tobytes())
         )
         return name
@@ -112,9 +113,11 @@ class Graph:
                 _encode_field(13, _encode_field(1, key) + _encode_field(2, value))
                 for key, value in _build_location(array).items()
             )
+            # data_location = EXTERNAL
             + _encode_field(14, 1)
             for name, array in self.weights.items()
         ]
+        # The numbers of fields, here and below, are those of onnx.proto.
         graph = b"".join(
             [
                 *(_encode_field(1, node) for node in self._nodes),
@@ -178,6 +181,7 @@ def _encode_field(number: int, value: float | str | bytes) -> bytes:
     A varint, a 32-bit float, or bytes with their length.
     """
     if isinstance(value, int):
+        # Protobuf writes a negative number as its 64-bit two's complement.
         return _encode_varint(number << 3) + _encode_varint(value & 0xFFFF_FFFF_FFFF_FFFF)
     if isinstance(value, float):
         return _encode_varint(number << 3 | 5) + struct.pack("<f", value)

@@ -79,6 +79,7 @@ class Runner:
                 self._run_lock.release()
 
     def _get_session(self, count: int) -> Any:
+        # A forked child inherits its parent's sessions without their threads, and needs its own.
         key = os.getpid(), count
         if key not in self._sessions:
             with self._lock:

@@ -191,9 +191,11 @@ class MemoryLinkStore:
         with self._lock:
             for name, content in {**new_rows, **replacements}.items():
                 former = self._rows.pop(name, None)
+                # The first release of a message stays, because it may have been sent already.
                 new_content = former[1] if former is not None and name in new_rows else content
                 self._rows[name] = time.monotonic(), new_content
             self._forget()
+        # After the rows: what a crash leaves unconfirmed counts as spent.
         for reservation in reservations:
             assert self.ledger is not None, "or nothing was charged"
             self.ledger.confirm(reservation)
@@ -405,6 +407,7 @@ class MessageChain:
         ]
         for message in messages:
             names.append(store.derive_name(b"link", names[-1], message.canonical))
+        # Answers follow the last message: the context is not sent again.
         self._last_name, self._message_count = names[-1], len(messages)
         for message in context:
             names.append(store.derive_name(b"besides", names[-1], message.canonical))
@@ -415,7 +418,9 @@ class MessageChain:
         state = Snapshot()
         if self.can_continue:
             rows = state_rows + [
-                contents[name] for name in takewhile(contents.__contains__, self._names)
+                # Up to the first unknown link: the state behind it would lack that message.
+                contents[name]
+                for name in takewhile(contents.__contains__, self._names)
             ]
             state = self._read(rows, len(state_names), cache)
         self.session = ChainSession(account, state, store.ledger, charge_total=charge_total)
@@ -499,6 +504,7 @@ class MessageChain:
             {repeat_name: _dump_row(private_values, old_draws)},
         )
         new_rows, replacements = (
+            # A first row for any conversation gives way to that of a concurrent request, too.
             (link_row | replacements, {}) if row is None else (link_row, replacements)
         )
         self._store.add(new_rows, replacements, session.reservations)
@@ -507,6 +513,7 @@ class MessageChain:
         is_late = stored_link.texts != new_link.texts
         if is_late:
             new_link = stored_link
+            # What this process assigned was never sent, so it must not stay in the session.
             session.adopt(start_snapshot.apply(build_delta(new_link.facts, start_snapshot.version)))
         elif text_draws != old_draws:  # only now: discarded draws must never be released
             self._store.add({}, {repeat_name: _dump_row(private_values, text_draws)})
@@ -534,7 +541,9 @@ class MessageChain:
         """
         body = store.derive_name(b"body", request).hex().encode()
         name = store.derive_name(b"request", key.encode())
+        # `add` keeps an earlier row, so what is there afterwards tells who came first.
         store.add({name: body}, {})
+        # A database pads contents with spaces.
         return store.get([name]).get(name, body).strip() == body
 
     def save_state(self, name: str) -> None:

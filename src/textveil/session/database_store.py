@@ -110,10 +110,12 @@ class SQLStore(Database, SessionStore):
         check_names(subject, session)
         account, place = self._derive_account(subject), self._derive_place(subject, session)
         with convert_failures("opened"), self.keep_connection():
+            # Before it is looked up, or an expired session would be continued.
             self._delete_expired(place)
             number = self._find_number(place)
             if number is None and not new:
                 raise build_session_error(subject, session)
+            # The key before the row: a row without a key could not be opened any more.
             key = self._open_key(account, place, make=number is None)
             if number is None:
                 number = self._create(subject, session)
@@ -296,6 +298,7 @@ class SQLStore(Database, SessionStore):
                 "expires": self.compute_expiry(),
             }
             row = build_insert(self.tables.sessions, self.dialect).values(values | times)
+            # Another process may create the session at the same time; its row is then taken.
             connection.execute(row.on_conflict_do_nothing())
         number = self._find_number(place)
         if number is None:
@@ -414,7 +417,9 @@ class StoredSession(Session):
             if self._commit_after(snapshot, delta):
                 return result
         with convert_failures("changed"), self._store.open_write() as connection:
+            # The ledger charges in this transaction: a second one would wait for it.
             self._charges.connection = connection
+            # The words before the session, as in `_commit_after`, so that two never deadlock.
             if self._word_store is not None:
                 self._word_store.lock(connection)
             snapshot = self._update_view(
@@ -474,6 +479,7 @@ class StoredSession(Session):
 
     def _commit_after(self, snapshot: StoredSnapshot, delta: SessionDelta) -> bool:
         if not delta:
+            # The release added nothing, but it was drawn, so its charges are confirmed.
             if self._charges.reservations:
                 with convert_failures("changed"), self._store.open_write() as connection:
                     self._confirm(connection)
@@ -490,6 +496,7 @@ class StoredSession(Session):
                     int(row) != common_draws[name]
                     for name, row in self._word_store.get(list(common_draws)).items()
                 ):
+                    # Another session drew a word first: the release repeats with its draw.
                     return False
             if not self._store.add_rows(connection, self.number, snapshot.version, rows):
                 return False

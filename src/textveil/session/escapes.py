@@ -131,6 +131,7 @@ class EscapeReader:
             return _ESCAPE_LETTERS.get(letter, letter), ""
         if mark := groups.get("mark"):
             return mark, "markdown"
+        # `unescape` returns nothing for numbers of no character, such as &#1;.
         return html.unescape(f"&{groups['entity']};")[:1] or "\ufffd", "html"
 
 

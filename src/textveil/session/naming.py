@@ -45,6 +45,7 @@ class KeyedPlaceholders:
         if value.type in NAMES:
             normalized = fold(value.text)
             spellings = [normalized.title(), normalized.upper(), normalized]
+        # Of 128 bits, so the remainder is biased by less than 2^-64.
         number = MIN_KEYED_NUMBER + self._hash("number", value.type, normalized) % (
             9 * MIN_KEYED_NUMBER
         )

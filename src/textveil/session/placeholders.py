@@ -123,6 +123,7 @@ def find_placeholder_names(text: str) -> set[str]:
                 end,
                 *(suffix.end() for suffix in _SUFFIX.finditer(run, end, end + MAX_NAME_CHARACTERS)),
             ]
+            # Only starts within reach, or a run of many underscores would cost quadratic time.
             first = bisect_left(starts, number.start() - MAX_NAME_CHARACTERS)
             for start in starts[first : bisect_left(starts, number.start())]:
                 names.update(run[start:end].upper() for end in ends if run[start] != "_")

@@ -145,6 +145,7 @@ class QuoteScanner:
         vars(twin).update(vars(self))
         twin._pieces = self._pieces.copy()
         twin._doc = self._doc and self._doc.copy()
+        # Where both are one scanner, both copies must be one, too.
         twin._line = twin._doc if self._line is self._doc else self._line and self._line.copy()
         return twin
 
@@ -381,6 +382,7 @@ class _Code(_Scanner):
         return self._lasting or (literal is not None and literal.quote in ('"""', "'''", "`"))
 
     def find_place(self) -> Place:
+        # On a copy, because the next piece may make a longer mark of what is pending.
         probe = self.copy()
         probe._run(final=True)
         top = probe._top
@@ -405,6 +407,7 @@ class _Code(_Scanner):
                 return text[at:]
             if mark is None:
                 return None
+            # A mark at the end may go on in the next piece; a line break cannot.
             if mark.end() == len(text) and not final and mark[0] != "\n":
                 self._pending = text[begin:]
                 return None
@@ -440,6 +443,7 @@ class _Code(_Scanner):
             self._step_code(match, top)
 
     def _step_in(self, mark: str, literal: Literal) -> None:
+        # Line breaks are marks only in strings that cannot go beyond their line.
         if mark in (literal.quote, "\n"):
             self._open.pop()
             self._inner, self._last_char = None, '"'
@@ -872,6 +876,7 @@ def _write_yaml(quote: str, text: str, place: Place, *, is_alone: bool) -> str:
         return text.replace("\n", "\n" + " " * place.indent)
     if quote == '"':
         return _escape_breaks(_YAML_BREAKS, text)
+    # YAML folds a single line break in quotes to a space.
     return text.replace("'", "''").replace("\n", "\n\n" + " " * (place.indent + 4))
 
 
@@ -880,6 +885,7 @@ def _write_shell(quote: str, text: str) -> str:
         return text.replace("'", r"'\''")
     special = r'["\\$`]' if quote else r"""["'`$&|;<>()*?\[\]#!{}\\]"""
     result = re.sub(special, r"\\\g<0>", text)
+    # A backslash before a line break would remove it.
     return result if quote else result.replace("\n", "$'\\n'")
 
 

@@ -218,11 +218,13 @@ class _DigitNodes(dict[str, Node]):
     def get(self, char: str, default: Any = None) -> Any:
         """Returns the child node of a character, creating it for a digit."""
         type_, prefix, digits, load_trie = self._origin
+        # No number begins with 0, so <PERSON_01> is no placeholder.
         is_digit = char in "0123456789" and (digits or char != "0")
         if is_digit and char not in self and len(digits) < MAX_NUMBER_DIGITS:
             self[char] = _NumberNode(type_, prefix + char, digits + char, load_trie)
         return super().get(char, default)
 
+    # Never empty to a search, because children appear when they are asked for.
     def __bool__(self) -> bool:
         return True
 
@@ -361,6 +363,7 @@ class Restorer:
         if self._final and self._at == len(self._units):
             for finder in self._finders:
                 finder.close()
+        # What was read stays, as far as the sentence of a later name may begin in it.
         excess = max(0, self._at - MAX_SENTENCE_CHARACTERS)
         self._has_dropped |= excess > 0
         del self._units[:excess]
@@ -691,6 +694,7 @@ class Restorer:
                 return None
             original = output
         original = slash + original
+        # Once if JSON stands in the text, once more if the whole answer is in a JSON string.
         for _ in range(("json" in escapes and not place.literals) + (self._json is not None)):
             original = json.dumps(original, ensure_ascii=False)[1:-1]
         return original

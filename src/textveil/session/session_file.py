@@ -92,6 +92,7 @@ def lock_file(path: str | os.PathLike[str]) -> Iterator[None]:
 
     The lock file stays: to remove it would let two processes hold different files.
     """
+    # By its real path, so that links to one file share one lock.
     folder, name = os.path.split(os.path.realpath(path))
     with streams.convert_write_errors(FILE_LABEL):
         stream = open(os.path.join(folder, f".{name}.lock"), "a")  # noqa: SIM115 - closed below

@@ -416,6 +416,7 @@ class Changes:
             text: the text without the words that do not pass; a placeholder's number would
                 reveal something about those.
         """
+        # Sorted, because the order of a set changes from process to process.
         for name in sorted(find_placeholder_names(text)):
             self._facts.spelled.setdefault(name, None)
 
@@ -604,6 +605,7 @@ def prefetch(facts: Facts, **keys: Iterable[Any]) -> None:
         facts: known facts, with a child for new ones.
         **keys: their keys, by the names of facts.
     """
+    # Only in a stored session does the last map ask a database (`StoredFacts`).
     lookups = [(getattr(facts, kind).maps[-1], fact_keys) for kind, fact_keys in keys.items()]
     look_up = getattr(lookups[0][0], "look_up", None)
     if look_up is not None:
@@ -695,11 +697,13 @@ def find_places(text: str, placeholders: Sequence[PlaceholderToken]) -> list[tup
     places: list[tuple[str, str]] = []
     quoting, position, queue = QuoteScanner(), 0, deque(placeholders)
     for match in RELEASED.finditer(text):
+        # Others stood in the text before; those of this release come in order.
         if not queue or match[1] != queue[0].inner:
             continue
         placeholder, in_markup = queue.popleft(), match[0][0] == "&"
         if is_plain(placeholder.value):
             continue
+        # The match leaves out the quotation marks that the placeholder brought along.
         begin = match.start() - placeholder.quoted * len("&quot;" if in_markup else '"')
         quoting.feed(text[position:begin])
         position, kinds = begin, [quoting.find_place().kind]

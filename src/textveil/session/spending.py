@@ -23,6 +23,7 @@ That account counts in local DP.
 
 def convert_to_micros(epsilon: float) -> int:
     """Converts a finite epsilon to millionths, rounded up."""
+    # Exact, because a product of floats may be rounded down.
     return math.ceil(Fraction(epsilon) * MICRO)
 
 

@@ -107,6 +107,7 @@ class Session:
 
     def snapshot(self) -> Snapshot:
         """Returns the session's present state; later commits do not change it."""
+        # Without the lock: a snapshot is replaced as a whole and never changed.
         return self._snapshot
 
     def adopt(self, known: Snapshot) -> None:
@@ -182,6 +183,7 @@ class Session:
             if self.commit(delta):
                 return result
         with self._lock:
+            # Nobody else can commit now, so this attempt succeeds.
             result, delta = release(self._snapshot)
             self._commit(delta)
             return result

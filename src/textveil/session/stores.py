@@ -310,8 +310,10 @@ class FileSession(Session):
             try:
                 file.save(self, self._path)
             except BaseException:
+                # A release that is not on the disk is not handed out, so nothing of it may stay.
                 self._snapshot = old_snapshot
                 raise
+            # Else the next reload would take this write for that of another process.
             self._content = file.read_content(self._path)
         return True
 
@@ -321,6 +323,7 @@ class FileSession(Session):
             raise InputError("the session file was deleted meanwhile")
         if content is not None and content != self._content:
             stored = Session.from_json(content)
+            # Not the file's, which is always 0: a delta built on the old state must not fit.
             version = self._snapshot.version + 1
             self.owner, self._snapshot = stored.owner, stored.snapshot().replace_version(version)
             self._content = content

@@ -535,6 +535,7 @@ class TargetFinder:
 
     def _read_tag_name(self, char: str) -> None:
         if _TAG_NAME.match(char) is not None:
+            # Bounded, because a name in the answer may have any length.
             self._tag_name = (self._tag_name + char)[:64]
             return
         is_inside = char.isspace() or char == "/"
@@ -883,6 +884,7 @@ class TargetFinder:
         return "wait" if is_known is None else is_known
 
     def _is_trusted(self, text: str, host: str) -> bool:
+        # Where readers could find different hosts in an address, no host is trusted.
         return self._allowlist.has_host(host.lower().strip("[]")) and is_plain(text)
 
     def _is_known(self, text: str, final: bool) -> bool | None:
@@ -930,6 +932,7 @@ def find_host(text: str) -> tuple[int, int, bool]:
     low = start.end() if start else 0
     path = _PATH.search(text, low)
     end = path.start() if path else len(text)
+    # The user before a host may have an @ itself; readers take the last one.
     low = text.rfind("@", low, end) + 1 or low
     host = text[low:end]
     port = _PORT.search(host)
@@ -961,6 +964,7 @@ def is_internal(host: str) -> bool:
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
+        # Readers take 0x7f.1 or 3232235777 for an address, though `ipaddress` does not.
         if not re.fullmatch(r"[a-z0-9\-]+(?:\.[a-z0-9\-]+)*", host) or re.fullmatch(
             r"(?:0x[0-9a-f]*|[\d.])+", host
         ):
@@ -1002,6 +1006,7 @@ def _read_last_labels() -> Container[str]:
 
 def _find_last_label(host: str) -> tuple[str, int]:
     """Returns a host's last label, "" if unregistered, and the label count."""
+    # As readers do: evil%2ecom and evil。com lead to evil.com.
     name = normalize("NFKC", _IGNORABLE.sub("", unquote(host))).casefold().strip("._-")
     labels = name.split(".")
     last = labels[-1]

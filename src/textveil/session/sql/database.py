@@ -91,6 +91,7 @@ class Database:
         self._read_engine = self._engine
         if self.dialect != "sqlite":  # SQLite begins no transaction by itself
             self._read_engine = self._engine.execution_options(isolation_level="AUTOCOMMIT")
+        # IMMEDIATE takes the lock at once: a transaction that reads first may fail to get it.
         self._write_engine = self._engine.execution_options(textveil_begins="BEGIN IMMEDIATE")
         self._snapshot_engine = self._engine.execution_options(textveil_begins="BEGIN")
         if self.dialect != "sqlite":
@@ -144,6 +145,7 @@ class Database:
             self._require_same(connection)
             yield connection
             heads = connection.info.pop(HEADS_KEY, {})
+        # Only after the commit: a link that the database lacks would look like an older copy.
         if heads:
             self.save_heads(heads)
 
@@ -199,6 +201,7 @@ class Database:
             self._file.require(self.name)
         if os.getpid() != self._pid:
             with self._lock:
+                # Not closed, because the parent still uses these connections.
                 self._engine.dispose(close=False)
                 self._thread = _ThreadConnection()
                 self._pid = os.getpid()
@@ -261,6 +264,7 @@ class Database:
             **self._build_usage(),
         }
         if connection.execute(self._statements.advance, change).rowcount != 1:
+            # An error if the session was deleted; else somebody changed it, and the caller retries.
             self.read_version(connection, number)
             return False
         if rows:
@@ -368,6 +372,7 @@ class StoreFile:
         for _ in range(MAX_READ_ATTEMPTS):
             with (
                 suppress(sqlite3.Error),
+                # Immutable: the file alone is read, without locks and without the log beside it.
                 closing(sqlite3.connect(f"{self._uri}?immutable=1", uri=True)) as driver,
             ):
                 return [(name,)] == driver.execute("SELECT name FROM textveil_store").fetchall()
@@ -415,6 +420,7 @@ def _create_engine(url: str) -> "Engine":
         )
     # A thread that holds a transaction may read on a second connection, so no thread may have to
     # wait for one: overflow is unlimited.
+    # Errors of SQLAlchemy would show the rows in their text, so their parameters are hidden.
     pool: dict[str, Any] = {"hide_parameters": True, "pool_size": POOL_SIZE, "max_overflow": -1}
     if address.get_backend_name() == "postgresql":
         return _ping_idle(sa.create_engine(address, **pool))
@@ -434,7 +440,7 @@ def _create_engine(url: str) -> "Engine":
         for setting in (
             "journal_mode=WAL",
             "synchronous=FULL",  # a power cut must not lose released commits
-            "secure_delete=ON",
+            "secure_delete=ON",  # a forgotten session's rows are overwritten with zeros
             "foreign_keys=ON",
             f"busy_timeout={LOCK_TIMEOUT_SECONDS * 1000}",
             f"cache_size={-PAGE_CACHE_KIB}",

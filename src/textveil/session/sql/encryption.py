@@ -60,6 +60,7 @@ class Cipher:
     def seal(self, content: bytes, *place: bytes) -> bytes:
         """Encrypts content, bound to a place."""
         nonce = read_entropy(NONCE_BYTES)
+        # Spaces, because readers of JSON ignore them at the end.
         plaintext = content + b" " * (-len(content) % PADDING_BYTES)
         return nonce + bytes(self._aes.encrypt(nonce, plaintext, self._join_place(place)))
 

@@ -91,6 +91,7 @@ class FolderKeyStore(KeyStore):
         try:
             with open(self._build_path(name), "rb") as stream:
                 other_bits = stat.S_IMODE(os.fstat(stream.fileno()).st_mode) & 0o077
+                # `advance` writes in place, so a file could be read half-written.
                 lock_stream(stream, share=True)
                 if other_bits and os.name == "posix":
                     raise StoreError(
@@ -110,6 +111,7 @@ class FolderKeyStore(KeyStore):
         """See `KeyStore`. A file is there whole or not at all."""
         path = self._write_temporary(name, content)
         try:
+            # Unlike a rename, a link fails where the name is taken, so the first key stays.
             with suppress(FileExistsError):
                 os.link(path, self._build_path(name))
         finally:
@@ -132,6 +134,7 @@ class FolderKeyStore(KeyStore):
         with open(self._build_path(name), "r+b", buffering=0) as stream:
             lock_stream(stream)
             digits = content.hex().encode("ascii")
+            # Hexadecimal digits of equal length sort like the bytes they stand for.
             if stream.read() < digits:
                 stream.seek(0)
                 stream.write(digits)

@@ -585,6 +585,7 @@ class Ledger:
                 connection, account, entries[0].number, by=("release",)
             ):
                 return stored_key, entries[0].number if entries else None
+            # A released reservation frees its key, but its entry stays and holds the stored one.
             turn += 1
 
     def _find_entries(
@@ -718,6 +719,7 @@ class Ledger:
         """
         with _convert_errors(label):
             newest, caps = self._read_state(connection, row.name)
+            # One more was read than is checked: the predecessor of the oldest that is.
             chain: list[Any] = newest if len(newest) > NEWEST_LINKS else [*newest, GENESIS_ENTRY]
             if (chain[0].number, chain[0].link) != (row.entries, row.link):
                 raise _build_error(label, CHANGED_MESSAGE)
@@ -889,6 +891,7 @@ def _sort_key(spend: Spend) -> tuple[str, str]:
 def _convert_most(epsilon: float | None) -> int | None:
     if epsilon is not None and not 0 <= epsilon < 1e9:
         raise ConfigError("a limit must be an epsilon of at least 0 and below a billion")
+    # Down, as spending is rounded up, so that rounding never passes the limit.
     return None if epsilon is None else int(epsilon * MICRO)
 
 

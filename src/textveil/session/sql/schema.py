@@ -65,6 +65,7 @@ def build_tables() -> Tables:
         *binary("proof"),
         *integer("made"),
     )
+    # SQLite counts up only keys of the type INTEGER.
     number = sa.BigInteger().with_variant(sa.Integer, "sqlite")
     sessions = sa.Table(
         "textveil_sessions",
@@ -75,6 +76,7 @@ def build_tables() -> Tables:
         *binary("label"),
         *integer("version", "last", "made", "used"),
         sa.Column("expires", sa.BigInteger, index=True),
+        # A number is never given twice, or an open session could come to mean another.
         sqlite_autoincrement=True,
     )
     facts = sa.Table(
@@ -120,6 +122,7 @@ def build_tables() -> Tables:
         sa.Column("note", sa.LargeBinary),
         sa.UniqueConstraint("account", "key"),
     )
+    # With the unique index below, no reservation can be ended twice.
     end = entries.c.of != 0
     ends = entries.c.account, entries.c.of
     sa.Index("textveil_ends", *ends, unique=True, sqlite_where=end, postgresql_where=end)
@@ -167,6 +170,7 @@ def migrate_tables(connection: "Connection") -> str | None:
 
     if connection.dialect.name == "postgresql":
         connection.execute(sa.text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": MIGRATION_LOCK})
+    # Under the lock, because another process may have migrated the tables meanwhile.
     step = read_revision(connection)
     if step == LAST_REVISION:
         return step
