@@ -96,6 +96,7 @@ def convert_label(label: str) -> str:
 
     A label without such a type stays unchanged, in capitals.
     """
+    # A type has at most 64 characters (`TYPE_NAME`).
     name = re.sub("[^A-Z0-9]+", "_", label.upper()).strip("_")[:64].rstrip("_") or UNNAMED_TYPE
     bare = re.sub("^[A-Z]{2}_", "", name)
     return ALIASES.get(name) or ALIASES.get(bare, name)

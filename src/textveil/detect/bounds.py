@@ -77,6 +77,7 @@ def compute_bounds(text: str) -> Bounds:
     """Computes the bounds of a text, in time linear in it."""
     escapes = find_escape_units(text)
     cells = [*_find_separators(text)]
+    # Two quotes within a quoted cell stand for one: they are an escape, and no wall.
     walls = [place for place in cells if text[place[0]] != '"' or place[1] - place[0] == 1]
     wall_set = {*walls}
     if doubled := [EscapeUnit(*place, '"') for place in cells if place not in wall_set]:
@@ -140,6 +141,7 @@ def replace_separators(text: str) -> str:
     if not any(sign in text for sign in ",;\t="):
         return text
     letters = list(text)
+    # One character replaces one, so that the places in the text stay the same.
     for at, _ in (*_find_separators(text), *(match.span(1) for match in _ASSIGNED.finditer(text))):
         letters[at] = letters[at] if letters[at] == '"' else BREAK
     return "".join(letters)
@@ -198,6 +200,7 @@ def _divide(span: Span, text: str, bounds: Bounds) -> Iterator[Span]:
     private_parts = [
         part for part in parts if not walls or part.start < value or _is_private(part, text)
     ]
+    # A detected value is never dropped altogether because of its walls.
     yield from private_parts or parts[:1]
 
 
@@ -381,6 +384,7 @@ def _find_rows(text: str, sign: str) -> Iterator[_Row]:
         places = [at for row in block for at in row.signs]
         if not block or (sign == "," and _are_thousands(text, places)):
             continue
+        # Prose puts a space behind a comma, most data does not.
         tight = sum(not text[at + 1 : at + 2].isspace() and at + 1 < len(text) for at in places)
         if len(block) > 1:
             if (
@@ -417,6 +421,7 @@ def _split_rows(text: str, sign: str) -> Iterator[_Row]:
             if at >= len(text) or text[at] == "\n":
                 break
             if not (
+                # The comma before milliseconds and the semicolon of an entity separate no cells.
                 _CLOCK.match(text, at - 3)
                 if sign == ","
                 else _ENTITY.search(text, max(0, at - 12), at)
@@ -490,6 +495,7 @@ def _find_tags(text: str) -> Iterator[Place]:
     for match in _TAG.finditer(text):
         start, end = match.span()
         name = re.match(r"</?([A-Za-z][\w:.\-]*)", match[0])
+        # A placeholder of an earlier release looks like a tag, and is none.
         if name and (_PLACEHOLDER.fullmatch(match[0]) or not _is_tag(match[0], name[1], text)):
             continue
         at = start
@@ -532,6 +538,7 @@ def _find_marks(text: str) -> Iterator[Place]:
         yield from (match.span() for match in _LINE.finditer(text))
 
 
+# An equals sign before two hexadecimal digits and another is quoted-printable: `=C3=BC`.
 _KEYED = re.compile(
     r"""(?:\A|\n)[ \t]*+(?:-[ ]++)?
     (?=(["']?[^\W\d][\w.\-]{0,40}["']?[ \t]*+(?::(?=[ \t\n"'|>\[{])|=(?!=|[C-F][0-9A-F]=)(?=[ \t]*\S))[ \t]*+))
@@ -586,6 +593,7 @@ def _find_card_fields(text: str) -> Iterator[Place]:
         while at < stop:
             end = text.find("\n", at)
             end = len(text) if end < 0 else end + 1
+            # A line that begins with a space or tab continues the one before it.
             while text[end : end + 1] in (" ", "\t") and text[end : end + 1]:
                 following = text.find("\n", end)
                 end = len(text) if following < 0 else following + 1

@@ -78,7 +78,9 @@ class Detection:
             detectors.append(Lists(words=options.always, expressions=options.always_matching))
         if options.unmeasured == "strict":
             detectors.append(Unmeasured())
+        # At the level of names every span counts, so a probability would decide nothing.
         scores = options.level != "names" and any(map(_is_bundled, detectors))
+        # Scores decide about doubtful spans, too, which the tagger alone would not return.
         if scores:
             detectors = [
                 entry.copy_with_doubt(DOUBT) if _is_bundled(entry) else entry for entry in detectors
@@ -90,6 +92,7 @@ class Detection:
             level=options.level,
             types=None
             if "all" in options.types
+            # What a user lists, and what is hidden whole, counts whatever types are asked for.
             else _select_types(options) | {LISTED_TYPE, WHOLE_TYPE},
             never=Lists(words=options.never, expressions=options.never_matching) if never else None,
             scores=scores,
@@ -217,6 +220,7 @@ def _select_types(options: ProtectOptions) -> frozenset[str]:
     """
     types = expand_types(options.types, "protect.types")
     unknown = sorted(types - {*TYPES})
+    # Detectors of other packages may have types of their own: only here it is a misspelling.
     if unknown and all(name in OWN_DETECTORS for name in options.detectors):
         raise UnknownName(
             "type for protect.types", unknown[0], ("identifiers", "names", "all", *TYPES)

@@ -43,6 +43,7 @@ class SpanCache:
                 self._spans_by_text[text] = tuple(spans)
                 self._size += size
         while self._size > self._capacity:
+            # A dict keeps the order of insertion, so its first text is the oldest.
             text = next(iter(self._spans_by_text))
             self._size -= _compute_size(text, self._spans_by_text.pop(text))
 

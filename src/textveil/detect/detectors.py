@@ -94,6 +94,7 @@ def _make_detector(kind: str, make: Callable[..., Any], arguments: tuple[str, ..
         if package == "textveil" or isinstance(error, TextveilError):
             raise
         name = type(error).__name__  # the message of another package may hold anything
+    # Raised outside of `except`, because a chained error would show the foreign message.
     raise ConfigError(f"the detector {kind!r} of the package {package} failed to load ({name})")
 
 
@@ -209,12 +210,14 @@ def _run_detectors(
                     (False, f"the detector {finder.name} failed with {type(error).__name__}")
                 )
 
+    # Context variables, such as listeners, do not reach a new thread by themselves.
     Thread(target=copy_context().run, args=(ask,), name="textveil detectors", daemon=True).start()
     try:
         for finder in detectors:
             answer = _await_answer(finder.name, answers, timeout, last_sign)
             yield from _check_spans(finder.name, answer, texts)
     finally:
+        # The thread cannot be stopped, but it asks no further detector.
         wanted = False
 
 
@@ -245,6 +248,7 @@ def _await_answer(
             is_success, answer = answers.get(timeout=remaining)
             waiting = False
         except Empty:
+            # A sign of progress during the wait may have put off the deadline.
             if timeout is not None and time.monotonic() >= last_sign.at + timeout:
                 is_success, waiting = False, False
                 answer = (
@@ -285,6 +289,7 @@ def _check_span(name: str, item: object, texts: Sequence[str]) -> Span:
     elif not (evidence is None or isinstance(evidence, Evidence)):
         must = "leave the evidence of spans empty"
     else:
+        # The name is that of the detector that was asked: none can pose as another one.
         return Span(
             int(text), int(start), int(end), type_, float(score), name, float(private), evidence
         )

@@ -197,6 +197,7 @@ def find_escape_units(text: str) -> list[EscapeUnit]:
     if "BEGIN:V" in text:
         escapes += [EscapeUnit(*match.span(), "") for match in _FOLD.finditer(text)]
     escapes.sort()
+    # Encodings may overlap; the first one counts.
     return [unit for i, unit in enumerate(escapes) if not i or unit.start >= escapes[i - 1].end]
 
 
@@ -217,6 +218,7 @@ def _find_escapes(text: str) -> Iterator[EscapeUnit]:
             yield from simple
             continue
         count, letter = len(match["run"]), match["letter"]
+        # Each level of strings doubles the backslashes of an escape.
         size = 2 ** open_[-1].level if open_ else 0
         size = size if count >= size else 1
         if size and letter in _ESCAPE_MEANINGS and (count // size) % 2 and count % size == 0:
@@ -239,6 +241,7 @@ def _find_escapes(text: str) -> Iterator[EscapeUnit]:
                 sure = sure or not open_
                 yield unit
             elif not open_:
+                # The name of a file may begin so: it counts only beside a certain escape.
                 doubtful.append(unit)
     if sure:
         yield from doubtful
@@ -265,6 +268,7 @@ def _decode_escape(match: re.Match[str]) -> str:
             0x10000 + ((int(match["high"], 16) - 0xD800) << 10) + int(match["low"], 16) - 0xDC00
         )
     code = int(match["code"] or match["long"], 16)
+    # A lone surrogate is no character, and no text may hold one.
     return chr(code) if code < 0xD800 or 0xDFFF < code < 0x110000 else ""
 
 
@@ -315,6 +319,7 @@ def decode_escapes(text: str) -> DecodedText:
         else:
             continue
         letters.append(text[at:start] + letter)
+        # The decoded letter has the place of the first character of its escape.
         places += range(at, start + 1)
         at = end
     letters.append(text[at:])
@@ -336,6 +341,7 @@ def map_to_decoded(span: Span, texts: Sequence[DecodedText]) -> Span:
 
 # ---- encodings -----------------------------------------------------------------------------------
 
+# `%2540` is a percent sign that was encoded once more.
 _BYTE = re.compile(r"%(?:25)*([0-9a-f]{2})", re.IGNORECASE)
 _WORD = r"=\?[\w.:\-]{2,40}(?:\*[\w\-]{1,16})?\?[bq]\?[^?\s]{1,400}\?="
 """An encoded word of a mail header, after RFC 2047."""
@@ -455,6 +461,7 @@ def _decode_runs(text: str) -> Iterator[tuple[int, int, str]]:
 
 def _decode_base64(run: str) -> str:
     """Decodes a run of Base64; returns "" if it is no text."""
+    # Base64 of URLs has other signs and often no padding.
     plain = "".join(run.split()).rstrip("=").replace("-", "+").replace("_", "/")
     with suppress(binascii.Error):
         return _decode_bytes(b64decode(plain + "=" * (-len(plain) % 4)))
@@ -487,6 +494,7 @@ def _decode_characters(text: str) -> Iterator[DecodedPart]:
         if not chars:
             continue
         start, end = match.span()
+        # Encoded characters far apart are parts of their own: the text between is read as it is.
         if letters and start - at > 2 * _CONTEXT_CHARACTERS:
             add_plain(at, at + _CONTEXT_CHARACTERS)
             yield _make_part(letters)

@@ -76,6 +76,7 @@ class Lists:
                 pattern = regex.compile(expression)
             except regex.error:
                 pattern = None
+            # Raised outside of `except`, because a chained error would show the private expression.
             if pattern is None:
                 raise ConfigError(
                     f"expression {i} is not a valid regular expression of the package regex; "
@@ -140,6 +141,7 @@ class Lists:
         for i, pattern in enumerate(self._patterns):
             for b, text in enumerate(texts):
                 try:
+                    # A user's expression may backtrack for longer than anybody waits.
                     matches = [
                         match.span() for match in pattern.finditer(text, timeout=self.timeout)
                     ]
@@ -174,6 +176,7 @@ def _fold(word: str) -> str:
     """Removes case, width, composition and apostrophe kinds from a word."""
     if word.isascii():
         return word.lower()
+    # Folding case can undo the normal form, so it is restored behind it.
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", word).casefold()).replace(
         "’", "'"
     )

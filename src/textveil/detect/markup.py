@@ -42,6 +42,7 @@ def find_opaque_ranges(text: str) -> list[Place] | None:
     if (
         head.startswith("<?xml")
         or (start and (not start[1] or "xhtml" in head))
+        # A declaration may define entities that grow without end: such a text is never parsed.
         or (not start and _is_xml(content))
     ):
         opaque = _XML

@@ -58,6 +58,7 @@ _SYLLABIC = LazyPattern(r"(?V1)[\p{Han}\p{Hangul}]{3,4}")
 _DROPPED = LazyPattern(
     r"(?V1)[\u0300-\u036F\u0483-\u0487\u0591-\u05C7\u0610-\u061A\u064B-\u065F\u0670\u0640\p{Cf}\uFE00-\uFE0F]"
 )
+# Letters that Unicode does not decompose into a base letter and a mark.
 _LETTERS = str.maketrans(
     {"ø": "o", "ł": "l", "đ": "d", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th", "ð": "d"}
 )
@@ -87,6 +88,7 @@ def fold_word(word: str) -> str:
     """Removes case, accents, width and invisible characters from a word."""
     if word.isascii():
         return word.lower()
+    # Folding case can undo the normal form, so it is restored behind it.
     text = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", word).casefold())
     return unicodedata.normalize("NFC", _DROPPED.sub("", text)).translate(_LETTERS)
 
@@ -182,6 +184,7 @@ def _list_runs(count: int) -> Iterator[tuple[int, int]]:
 
     A name of more than `MAX_PARTED_ATOMS` atoms has only runs of one.
     """
+    # The number of runs grows with the square of the number of atoms.
     longest = count if count <= MAX_PARTED_ATOMS else 1
     for start in range(count):
         for end in range(start + 1, min(count, start + longest) + 1):

@@ -174,6 +174,7 @@ class ValueIndex:
         self._keys.add(value.key)
         for form in value.forms:
             old_form = self._forms.get(form.text)
+            # A whole value goes before a part of a longer one, a person before other types.
             if old_form is None or (form.whole, form.value.type == "PERSON") > (
                 old_form.whole,
                 old_form.value.type == "PERSON",
@@ -225,6 +226,7 @@ class ValueIndex:
                 if _HYPHEN.fullmatch(between) is None:
                     breaks.add(len(joined))
             joined += units[last].text
+            # No form that begins like this is longer: so the time stays linear.
             if len(joined) > self._heads.get(joined[:4], 0):
                 break
             form = self._forms.get(joined)
@@ -236,6 +238,7 @@ class ValueIndex:
     def _find_inside(self, i: int, atom: Atom) -> Iterable[Occurrence]:
         """Finds forms anywhere in a run of a script without spaces."""
         run = atom.text
+        # Folding changed the length, so places in the run are not places in the text.
         if len(run) != atom.end - atom.start:
             return
         at = 0
@@ -432,6 +435,7 @@ class _SpanIndex:
 
     def find_covering(self, place: Occurrence) -> list[Span]:
         """Returns the spans that cover all of a place."""
+        # A span that begins earlier is too short to reach the end of the place.
         first = bisect_left(self._starts, place.end - self._longest)
         last = bisect_right(self._starts, place.start)
         return [span for span in self._spans[first:last] if span.end >= place.end]
@@ -460,6 +464,7 @@ class _Context:
             self._text[place.end : place.end + 1],
         )
         return (
+            # In addresses, paths and tags, names have small letters, too.
             self._text[place.start : place.end].islower()
             and before not in _JOINS
             and after not in _JOINS
@@ -523,6 +528,7 @@ class _Context:
     def _is_sentence_start(self, start: int) -> bool:
         behind = self._text[max(0, start - _SENTENCE_WINDOW) : start]
         if start > _SENTENCE_WINDOW:
+            # Otherwise `_BEGINS` would take the edge of the window for the start of the text.
             behind = "x" + behind
         return _BEGINS.search(behind) is not None
 
@@ -554,6 +560,7 @@ def _locate_form(
     if not form.whole or value.type in LOOSE_TYPES:
         return Occurrence(first, last, start, end, form)
     value_atoms = split_atoms(value.text)
+    # The signs around the letters belong to the value, so they must agree, too.
     start, end = start - value_atoms[0].start, end + len(value.text) - value_atoms[-1].end
     if start < 0 or normalize_value(value.type, text[start:end]) != value.key[1]:
         return None

@@ -100,6 +100,7 @@ _ORDINALS = ("st", "nd", "rd", "th")
 def _map_months() -> dict[str, int]:
     """Maps month names of many languages, whole and short, to numbers."""
     numbers: dict[str, int] = {}
+    # Exact spellings first: a spelling without accents never takes the place of one.
     for form in (str.casefold, _remove_accents):
         for month in range(1, 13):
             for word in sorted(vocabulary.get_words(f"months.{month}")):
@@ -108,11 +109,13 @@ def _map_months() -> dict[str, int]:
 
 
 def _read_date(text: str) -> Figure | None:
+    # `int` reads the digits of all scripts, but new values are written in ASCII.
     if _FOREIGN.search(text):
         return None
     match = _NUMERIC.fullmatch(text)
     if match is None:
         return _read_worded_date(text)
+    # The width follows from the mark alone: one that follows from the day would reveal it.
     value, width = (
         _parse_day(match["year"], match["month"], match["day"]),
         2 if match["mark"] in ("-", "/", ".") else 1,
@@ -309,6 +312,7 @@ def _read_amount(text: str) -> Figure | None:
 
     def write(value: int) -> str:
         units = str((max(value, 0) + unit // 2) // unit).zfill(len(decimals) + 1)
+        # Without separators of thousands, which only larger amounts have.
         number = (
             f"{units[: -len(decimals)]}{match['mark']}{units[-len(decimals) :]}"
             if decimals

@@ -371,6 +371,7 @@ def _compute_neighbour_features(
     for k, own_words in enumerate(words):
         for word in own_words:
             holders.setdefault(word, []).append(k)
+    # Two for each word suffice: one of them may be the candidate itself.
     best = {word: sorted(which, key=log_odds.__getitem__)[-2:] for word, which in holders.items()}
     for k, candidate in enumerate(group):
         neighbour_odds = np.concatenate(
@@ -391,6 +392,7 @@ def _compute_neighbour_features(
             len(neighbour_odds) > 0,
             neighbour_odds.max(initial=NO_NEIGHBOUR_ODDS),
             neighbour_odds.mean() if len(neighbour_odds) else 0.0,
+            # Capped, so that the sum cannot overflow.
             np.log1p(np.exp(np.minimum(neighbour_odds, 20.0)).sum()),
             private.mean() if len(neighbour_odds) else 0.0,
             np.log1p(private.sum()),
@@ -418,6 +420,7 @@ def _sum_weighted(rows: Values, weights: Values) -> Values:
 
 def sigmoid(log_odds: Values) -> Values:
     """Turns log odds into probabilities."""
+    # Clipped, so that the exponential cannot overflow.
     values: Values = 1 / (1 + np.exp(-np.clip(log_odds, -30, 30)))
     return values
 

@@ -101,6 +101,7 @@ def _separate_public(detections: Detections, settings: Settings) -> Detections:
 def _spare_listed(detections: Detections, settings: Settings) -> Detections:
     assert settings.never is not None, "or the stage would not run"
     remaining = settings.never.remove_listed(detections.spans, detections.tokens.texts)
+    # A span that is listed in part is spared, too; what is left of it stays sensitive.
     whole = {*remaining}
     spared = [span for span in detections.spans if span not in whole]
     return replace(detections, spans=tuple(remaining), spared=tuple(spared))
@@ -108,6 +109,7 @@ def _spare_listed(detections: Detections, settings: Settings) -> Detections:
 
 def _add_occurrences(detections: Detections, settings: Settings) -> Detections:
     texts = detections.tokens.texts
+    # No stage `never` follows here: repeated spans are filtered right away.
     repeated, values = find_occurrences(
         texts, detections.spans, settings.known_values, detections.public_spans
     )

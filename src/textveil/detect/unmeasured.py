@@ -84,9 +84,11 @@ def list_unmeasured(text: str) -> tuple[str, ...]:
         for name, letters in _OWN_LETTERS.items():
             if (
                 letters.search(text)
+                # The search ends at the third letter, not at the end of a long text.
                 and sum(1 for _ in zip(letters.finditer(text), range(3), strict=False)) == 3
             ):
                 names.add(name)
+        # Urdu uses the letters of Persian, too.
         if "Urdu" in names:
             names.discard("Persian")
     language = _detect_language(text)

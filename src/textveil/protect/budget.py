@@ -107,6 +107,7 @@ class Grouped:
             UnknownName: there is no such rule.
             BudgetError: the scale is given twice, or not at all.
         """
+        # The reference code of STAMP takes kappa = epsilon / pi.
         scale = 1 / math.pi if options.convention == "code" else 1.0
         ratios = _get_ratios(options.budgets)
         if options.has_fixed_budgets:

@@ -149,6 +149,7 @@ class Grouping:
             return None
         if options.labels == "randomised":  # a type would reveal the label
             hidden = frozenset()
+        # What strict mode finds is hidden whole, whatever `protect.placeholders` lists.
         if hidden is not None and options.unmeasured == "strict":
             hidden |= {WHOLE_TYPE}
         return cls(
@@ -221,6 +222,7 @@ class Grouping:
 
         Nothing is added where groups are drawn, or depend on each word alone.
         """
+        # An occurrence makes a word's group depend on other words, which neither statement covers.
         if self.is_randomised or self.is_context_free:
             return detections
         return self.detection.propagate(detections, known_values, reserved)
@@ -247,12 +249,14 @@ class Grouping:
             touched = np.bincount(entity[inside], important[inside], minlength=len(parts)) > 0
             important = np.where(inside, touched[entity], important)
         group = np.where(inside, np.where(important, 1, 2), np.where(important, 3, 4))
+        # No part is marked: a mark would reveal the true group of its words.
         if self.is_randomised:
             return Protection(
                 public=public,
                 group=np.where(public, 0, group).astype(np.int16),
                 labels=(PUBLIC, *GROUPS),
             )
+        # Public words inside a part keep its group: they may be parts of a name or number.
         group[public & ~inside] = 0
         labels, hidden, named, moved = self._label(tokens, parts, entity, group)
         return Protection(
@@ -276,6 +280,7 @@ class Grouping:
             len(tokens.words),
             self.hidden is None or bool(self.hidden | self.named | self.moved),
         )
+        # The number is that of `WHOLE_TYPE` among the labels below.
         group = np.full(count, len(GROUPS) + 1) if hides else np.where(important, 1, 2)
         return Protection(
             public=np.zeros(count, bool),
@@ -390,6 +395,7 @@ def join(
     whole = protection.hidden | protection.moved | (protection.named & ~_find_persons(protection))
     if epsilon is not None:
         whole |= inside & ~protection.named & (epsilon == 0)
+    # No part reaches into another text, so no word is joined across texts.
     goes_on = np.append(False, whole[1:] & whole[:-1] & (entity[1:] == entity[:-1]))
     marks = np.fromiter(
         (not any(map(str.isalnum, word)) for word in tokens.words), bool, len(entity)
@@ -456,6 +462,7 @@ def _expand_figures(type_names: Sequence[object]) -> frozenset[str]:
 
 def _get_text(tokens: Tokens, start: int, stop: int) -> str:
     """Returns the text of the words [start, stop), with their whitespace."""
+    # `right` passes over empty texts, which have the same offset as the text behind them.
     text = tokens.texts[int(np.searchsorted(tokens.documents, start, side="right")) - 1]
     return text[int(tokens.starts[start]) : int(tokens.ends[stop - 1])]
 
@@ -483,6 +490,7 @@ def _convert_spans(spans: Sequence[Span], tokens: Tokens) -> list[WordRange]:
     starts, ends = tokens.starts + places, tokens.ends + places
     begins = np.array([offsets[span.text] + span.start for span in spans])
     stops = np.array([offsets[span.text] + span.end for span in spans])
+    # Words that only touch an edge of a span are outside of it: hence the two sides.
     first, last = (
         np.searchsorted(ends, begins, side="right"),
         np.searchsorted(starts, stops, side="left"),
@@ -513,6 +521,7 @@ def _include_backslashes(parts: Sequence[WordRange], tokens: Tokens) -> list[Wor
             and tokens.ends[first - 1] == tokens.starts[first]
         ):
             first -= 1
+        # Backslashes in pairs stand for themselves; the last of an odd run escapes what follows.
         odd = (part.start - first) % 2 == 1
         passes = first > previous_stop and tokens.ends[first - 1] == tokens.starts[first]
         if odd and not (passes and _PATH.search(tokens.words[first - 1])):

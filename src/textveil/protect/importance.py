@@ -72,6 +72,7 @@ class Cosine:
         for start in range(0, len(words), step):
             part = slice(start, start + step)
             scores[part] = np.einsum("nd,nd->n", vectors[word[part]], query_vectors[query[part]])
+        # Rounding in float32 can push a cosine beyond 1.
         return scores.clip(-1, 1)
 
 
@@ -129,6 +130,7 @@ class Listed:
         """Returns 1 for listed words, minus infinity otherwise, float32 [N]."""
         _check(words, documents, queries)
         listed = self._folded_words
+        # Minus infinity: no `protect.tau`, however low, makes an unlisted word important.
         return np.array(
             [1.0 if word.casefold() in listed else -np.inf for word in words], np.float32
         )
@@ -174,6 +176,7 @@ def _embed_queries(table: EmbeddingTable, queries: list[str]) -> Floats:
     public = load_counts()
     share = np.array([public.get(word.lower(), 0) for word in words], np.float32) / _count_words()
     sums = np.zeros((len(queries), table.dimension), np.float32)
+    # `add.at` adds repeated rows, too; `sums[home] += ...` would keep only one of each.
     np.add.at(sums, home, _take_vectors(table, words) * (SMOOTHING / (SMOOTHING + share))[:, None])
     return _normalize(sums)
 

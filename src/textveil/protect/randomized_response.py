@@ -38,6 +38,8 @@ def draw_groups(
     """
     protected_words = np.flatnonzero(~protection.public)
     true = protection.group[protected_words].astype(np.int64) - 1
+    # Rounded up, so that the ratio of weights is at most exp(epsilon); never 0, also where exp
+    # underflows, because a group that cannot be drawn would make the loss infinite.
     other_weight = max(1, int(np.ceil(TRUE_WEIGHT * np.exp(-epsilon))))
     group = protection.group.copy()
     for part, draws in rng.open(np.diff(np.searchsorted(protected_words, documents))).split_rows(

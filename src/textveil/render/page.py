@@ -33,4 +33,5 @@ def render_plain_page(title: str, content: str, *, styles: str) -> str:
     The arguments are those of `render_page`.
     """
     template = Template((files("textveil") / "data" / "page.html").read_text(encoding="utf-8"))
+    # What is filled in is not read again: a `$` in a text stays one.
     return template.substitute(title=escape(title), content=content, styles=styles)

@@ -76,6 +76,7 @@ def render_text(risk: Risk, *, marked: bool) -> Text:
     )
     for gap, item, probability, is_guessed in rows:
         text.append(gap)
+        # NaN: the word is public, so there is nothing to find.
         if np.isnan(probability):
             text.append(item.text, "dim" if marked else "")
             continue
@@ -149,6 +150,7 @@ def _render_html(risk: Risk) -> str:
             continue
         number = RISK_LEVELS.index(find_level(float(probability)))
         title = (
+            # Rounded to whole percents, a small probability would read as none.
             f"{probability:.0%}" if probability >= RISK_LEVELS[0].upper_bound else "less than 1%"
         )
         if is_guessed:

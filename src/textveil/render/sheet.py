@@ -97,6 +97,7 @@ class Sheet:
             ]
             blocks += [_render_markdown_table(table.head, table.rows) for table in section.tables]
             if section.exact:
+                # A fence must be longer than any run of backticks within it.
                 fence = "`" * max(3, 1 + max(map(len, re.findall("`+", section.exact)), default=0))
                 blocks.append(f"{fence}text\n{section.exact}\n{fence}")
         return "\n\n".join(blocks) + "\n"
@@ -128,6 +129,7 @@ def clean_name(name: str) -> str:
     return "".join(char if char.isprintable() else " " for char in name)
 
 
+# An underscore inside a word marks nothing, so `some_name` stays readable.
 _MARKDOWN_CHARACTERS = re.compile(r"[\\`*\[\]<>|~&]|(?<!\w)_|_(?!\w)")
 
 

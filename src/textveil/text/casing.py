@@ -45,6 +45,7 @@ def apply_casing(word: str, casing: str) -> str:
     if casing != "title":
         raise InputError("a casing must be lower, title or upper; use one from casing_of")
     lowered = word.lower()
+    # Some letters have a title form that is not their capital: ǆ, ǅ, Ǆ.
     first = next((i for i, letter in enumerate(lowered) if letter.title() != letter), len(lowered))
     return lowered[:first] + lowered[first : first + 1].title() + lowered[first + 1 :]
 
@@ -53,6 +54,7 @@ def fold_word(word: str) -> str:
     """Folds a word to lower case without accents, as in the lists."""
     if word.isascii():
         return word.lower()
+    # NFKD also takes Hangul syllables apart; NFC puts them together again.
     parts = unicodedata.normalize("NFKD", word.lower())
     return unicodedata.normalize(
         "NFC", "".join(letter for letter in parts if not unicodedata.combining(letter))

@@ -109,6 +109,7 @@ def _is_listed_ordinary(words: Sequence[str]) -> Flags:
     One in 12,000 other words counts as ordinary by a hash collision.
     """
     hashes, queries = _read_ordinary(), hash_words(words)
+    # Clipped, because a hash above all listed ones has an index past the end.
     listed: Flags = hashes[np.searchsorted(hashes, queries).clip(max=len(hashes) - 1)] == queries
     return listed
 
@@ -141,6 +142,7 @@ def _collect_letters(words: Sequence[str], begins: set[int]) -> tuple[list[str],
                 owners.append(i)
             letters.extend(word)
             owners.extend([i] * len(word))
+            # A Korean word is covered alone: the next one begins a run of its own.
             last = -1 if shape[1] is None else i
     return letters, owners
 
@@ -168,6 +170,7 @@ def _find_ordinary_cover(words: Sequence[str], documents: Ints) -> Flags:
     while at < len(text):
         bare[at : at + longest[at]] = False
         at += longest[at] or 1
+    # One bare letter is enough to leave its whole word uncovered.
     covered[owners] = True
     covered[np.array(owners)[bare]] = False
     return covered

@@ -141,6 +141,7 @@ class Mask:
             self.casing is not None,
             self.spacing,
         )
+        # Not strict: the share of unknown words is listed with the mask, but is no part of it.
         return tuple(name for name, is_there in zip(MASK_FIELDS, present, strict=False) if is_there)
 
     def to_json(self) -> dict[str, object]:

@@ -126,6 +126,7 @@ class Tokens:
         """
         spaced = np.ones(len(self.words), bool)
         spaced[1:] = self.starts[1:] != self.ends[:-1]
+        # An empty text has no first word: its offset is that of another text, or the end.
         spaced[self.documents[:-1][self.sizes > 0]] = True
         return spaced
 
@@ -242,6 +243,7 @@ class Tokens:
         for b, place in [*places, *bounds]:
             low, high = self.documents[b : b + 2].tolist()
             i = bisect_right(self.ends, place, low, high)
+            # Bisecting finds the word that ends behind the place; at its start there is no cut.
             if i < high and self.starts[i] < place:
                 text, start, end = self.texts[b], int(self.starts[i]), int(self.ends[i])
                 if (
@@ -286,10 +288,12 @@ def tokenize(texts: Sequence[str], *, first: int = 0) -> Tokens:
     documents = np.zeros(len(texts) + 1, np.int64)
     for b, text in enumerate(texts):
         gaps, pieces = zip(*_PATTERN.findall(text), strict=True)
+        # Behind whitespace at its end, a text matches once more: the first empty word is its end.
         count = pieces.index("")
         lengths = np.empty(2 * count, np.int64)
         lengths[0::2] = np.fromiter(map(len, gaps), np.int64, count)
         lengths[1::2] = np.fromiter(map(len, pieces), np.int64, count)
+        # Whitespace and words alternate, so the sums are where each word starts and ends.
         bounds = np.cumsum(lengths)
         starts.append(bounds[0::2])
         ends.append(bounds[1::2])
@@ -302,6 +306,7 @@ def tokenize(texts: Sequence[str], *, first: int = 0) -> Tokens:
         ends=np.concatenate(ends),
         documents=documents,
     )
+    # A frozen dataclass does not protect the contents of its arrays.
     for array in (tokens.starts, tokens.ends, tokens.documents):
         array.flags.writeable = False
     return tokens

@@ -58,6 +58,7 @@ def _read_lists() -> dict[str, dict[str, tuple[str, ...]]]:
     """
     lists: defaultdict[str, dict[str, tuple[str, ...]]] = defaultdict(dict)
     folder = files("textveil") / "data" / "vocabulary"
+    # Sorted: the order of files in a folder differs between file systems.
     for file in sorted(folder.iterdir(), key=lambda path: path.name):
         language, _, ending = file.name.partition(".")
         if ending != "yaml" or language == "keys":

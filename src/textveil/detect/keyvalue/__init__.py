@@ -241,6 +241,7 @@ def _find_private(text: str, cells: KeyedValues) -> Iterator[tuple[int, int, str
         named = value.type == "PERSON"
         if _is_private(case):
             yield value.start, value.end, value.type
+            # A name that counts is evidence for the values behind it: a person is near.
             inner_kinds[cell.record] |= {"name"} if named else set()
 
 

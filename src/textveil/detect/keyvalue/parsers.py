@@ -260,6 +260,7 @@ class _PairScanner:
 
     def _read_string(self, at: int, inner: tuple[int, int]) -> None:
         if self.key is not None:
+            # A prefix may stand before the quote: `f`, `$`, `@`.
             between = self.text[self.at : at].strip(" \t\n")
             if len(between) <= 2 and (
                 not between or between.isalpha() or between in ("$", "@", "$@")
@@ -298,6 +299,7 @@ class _PairScanner:
                 self.key = None
                 return
             key, begin = _get_key(named[1]), low + named.start()
+            # In `name: str = ...` the type is part of the key, and no value.
             annotated = self.key is not None and begin < self.at
         else:
             begin = low
@@ -375,6 +377,7 @@ class _PairScanner:
             elif not self.open or self.bare:
                 self._end_value(at)
         begin = at + 1
+        # A paragraph behind a blank line ends what a broken document left open.
         if text[begin : begin + 1] in ("\n", "\r") and begin < end:
             following = text[begin : begin + 3].strip("\r\n")[:1]
             if following.isalpha() and (
@@ -443,6 +446,7 @@ class _PairScanner:
 
     def _close_bracket(self, sign: str, at: int) -> None:
         self._end_value(at)
+        # No deeper: in broken text each bracket would cost a pass over all that are open.
         for depth in range(len(self.open) - 1, max(-1, len(self.open) - 20), -1):
             if self.open[depth][0] == sign:
                 del self.open[depth:]

@@ -167,6 +167,7 @@ class Patterns:
                 plain, _mark_owned(plain, matches)
             ):
                 first, last = (
+                    # One past the last visible character, without invisible ones behind it.
                     (start, end) if places is None else (places[start], places[end - 1] + 1)
                 )
                 spans.append(Span(number, first, last, type_, score, self.name, private))
@@ -338,6 +339,7 @@ def _find_anywhere(
         while match := rule.pattern.compiled.search(plain, at, end):
             if hit := _accept(rule, match):
                 yield hit
+            # A match that is refused may hide a valid one that begins inside it.
             at = match.end() if hit else match.start() + 1
 
 
@@ -493,6 +495,7 @@ def _resolve_overlaps(plain: str, hits: Iterable[RuleMatch]) -> list[RuleMatch]:
         _join_same_type(hits),
         key=lambda f: (-f.score, f.start - f.end, f.start, IDENTIFIERS.index(f.type)),
     ):
+        # `resolved` is sorted and without overlaps, so two searches find all that the match meets.
         at = bisect_left(resolved, match.start, key=lambda f: f.end - 1)
         stop = bisect_left(resolved, match.end, key=lambda f: f.start)
         if at == stop:

@@ -109,6 +109,7 @@ def is_base58check(value: str) -> bool:
     try:
         raw = number.to_bytes(25, "big")
     except OverflowError:
+        # The number has more than the 25 bytes of an address.
         return False
     return hashlib.sha256(hashlib.sha256(raw[:-4]).digest()).digest()[:4] == raw[-4:]
 
@@ -126,6 +127,7 @@ def is_bech32(value: str) -> bool:
         + [ord(c) & 31 for c in prefix]
         + [BECH32.index(c) for c in data]
     )
+    # The constants of bech32 and of bech32m.
     return reduce(_step_bech32, values, 1) in (1, 0x2BC830A3)
 
 
@@ -347,6 +349,7 @@ def is_hkid(value: str) -> bool:
     It has one or two letters, six digits and a check digit.
     """
     whole = compact(value)
+    # Before a single letter stands a blank, which counts 36.
     values = [36, *(int(c, 36) for c in whole)][-9:]
     return sum_weighted(values[:-1], range(9, 1, -1)) % 11 == -values[-1] % 11
 

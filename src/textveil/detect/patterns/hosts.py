@@ -175,6 +175,7 @@ def score_ip_privacy(address: str) -> float:
 
 
 def _is_reserved(ip: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+    # From 240 on there are only masks and reserved addresses.
     reserved = ip.version == 4 and ip.packed[0] >= 240
     return ip.is_loopback or ip.is_unspecified or ip.is_multicast or reserved
 

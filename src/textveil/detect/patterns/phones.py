@@ -240,6 +240,7 @@ def _match_phone(
     if whole[0] == "(" and ")" not in whole:
         start, number = start + 1, number[1:]
     if number.startswith(("+", "(+", "00")):
+        # A valid number, wherever it ends, goes before one that is only possible.
         for is_plausible in (_is_valid, _is_possible):
             for stop in _list_ends(number):
                 if is_plausible(number[:stop]):

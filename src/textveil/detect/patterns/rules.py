@@ -46,6 +46,7 @@ def _is_part_of_word(character: str) -> bool:
 _BASES = {
     code: base
     for code in (*range(0xC0, 0x250), *range(0x1E00, 0x1F00))
+    # Unicode does not decompose đ.
     if (base := unicodedata.normalize("NFD", chr(code).replace("đ", "d"))[0]).isascii()
     and base.isalpha()
 }

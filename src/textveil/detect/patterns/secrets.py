@@ -27,6 +27,7 @@ from textveil.detect.patterns.rules import (
 )
 from textveil.text import LazyPattern
 
+# Beginnings of variables, templates, types and calls: the value itself stands elsewhere.
 _NO_STARTS = (
     "$",
     "<",

@@ -38,6 +38,7 @@ def is_day(value: str) -> bool:
         return len(parts) < 3  # with the month in words: a day and perhaps a year
     first, second, third = parts
     if first > 31:
+        # `date` takes no year above 9999.
         return sums.is_date(min(first, 9999), second, third) or sums.is_date(
             min(first, 9999), third, second
         )
