@@ -177,6 +177,7 @@ class Encoder:
     def _embed(self, ids: Ints, lengths: Ints, types: Ints | None = None) -> Floats:
         if (lengths != ids.shape[1]).any():
             raise ValueError("a batch of the bundled encoder must have sequences of one length")
+        # Indexing copies the rows, so adding in place changes no weight.
         result: Floats = self._words[ids].astype(np.float32, copy=False)
         result += self._types[0] if types is None else self._types[types]
         result += self._positions[: ids.shape[1]]
@@ -366,6 +367,7 @@ def get_quantized(weights: Mapping[str, Floats], name: str) -> tuple[NDArray[np.
     )
     if int8_weight is not None:
         weight_integers, scale = int8_weight
+        # int16, because minus -128 does not fit into int8.
         largest = np.maximum(
             weight_integers.max(axis=1), -weight_integers.min(axis=1).astype(np.int16)
         )
@@ -491,6 +493,7 @@ class LayerBuilder:
 
         The zero is 128: integers [n L, d], and scales [n L, 1].
         """
+        # Query, key and value read the same states, which are quantized once.
         if states not in self._quantized:
             last = self.graph.add_constant(np.array([1]))
             largest = self.graph.apply(

@@ -198,6 +198,7 @@ class LanguageModel:
         )
         # a causal model may see no word at all
         ids = pieces.ids if len(pieces.ids) else np.zeros(1, np.int64)
+        # Places outside hold special tokens, set below, or lie behind the end and are not read.
         rows = ids[np.clip(source, 0, len(ids) - 1)]
         rows[:, :lead] = model.before
         if causal:
@@ -286,6 +287,7 @@ def _check_causal(model: Model) -> Model:
     """
     # a meaningless text
     ids = np.stack([np.linspace(0, model.network.vocabulary - 1, 8).astype(np.int64)] * 2)
+    # Only the last piece differs, so a causal model gives equal logits before it.
     ids[1, -1] = ids[0, -2]
     first_logits, second_logits = model.network.run(ids, np.array([8, 8]))[:, :-1]
     if not np.allclose(first_logits, second_logits, rtol=1e-3, atol=1e-3):
@@ -319,6 +321,7 @@ def _restrict_output(
     pieces = cut_words(model, [(word, True) for word in table.words])
     vocabulary = model.tokenizer.get_vocab() if model.spaces == "none" else {}
     word_pieces = [
+        # a word that is a piece, such as ##ing, must not be cut again
         [vocabulary[word]] if word in vocabulary else ids
         for word, ids in zip(table.words, pieces, strict=True)
     ]

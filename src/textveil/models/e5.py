@@ -98,6 +98,7 @@ def unpack_blocks(blocks: NDArray[np.uint8]) -> Floats:
     Whatever the shape of the bytes.
     """
     block_bytes = np.ascontiguousarray(blocks).reshape(-1, BLOCK_BYTES)
+    # Copied, because a view of another type needs adjacent bytes.
     scale = block_bytes[:, :2].copy().view("<f2").astype(np.float32)
     halves = np.concatenate([block_bytes[:, 2:] & 15, block_bytes[:, 2:] >> 4], axis=1)
     numbers: Floats = (halves.astype(np.float32) - ZERO_CODE) * scale

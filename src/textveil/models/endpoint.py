@@ -208,6 +208,7 @@ class Endpoint:
             import openai
 
         key = self.key or os.environ.get(KEY_VARIABLE) or NO_KEY
+        # A key from the environment has not been checked yet.
         _check_key(key)
 
         def remove_headers(request: Any) -> None:
@@ -226,6 +227,7 @@ class Endpoint:
             max_retries=self.retries,
             http_client=openai.DefaultHttpxClient(
                 follow_redirects=False,
+                # without TLS a proxy of the environment could read the prompts
                 trust_env=self.url.lower().startswith("https:"),
                 event_hooks={"request": [remove_headers]},
             ),
@@ -315,6 +317,7 @@ def _read_piece(chunk: Any) -> tuple[str, bool]:
 
 def _add_log_filter() -> None:
     """Keeps the client's libraries from logging within `_silence_logs`."""
+    # A logger's filter does not see what its children log, so each gets the filter.
     for name in list(logging.Logger.manager.loggerDict):
         if name.partition(".")[0] in SILENCED_LIBRARIES:
             logging.getLogger(name).addFilter(_is_log_allowed)

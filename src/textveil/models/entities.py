@@ -194,6 +194,7 @@ def classify_casing(word: str) -> int:
     if word == word.lower():
         return 0
     letters = [letter for letter in word if letter.isalpha()]
+    # Before all capitals, which a single capital is, too.
     if len(letters) == 1:
         return 2
     if word == word.upper():
@@ -399,6 +400,7 @@ class TokenClassifier:
         is_continued[1:] &= is_near[:-1] & (text[1:] == text[:-1])
         is_continued[0] = False
         run = np.cumsum(~is_continued) - 1
+        # A run of words above the lower thresholds counts if one of them is sure.
         has_sure_word = np.bincount(run, weights=is_sure) > 0
         is_tagged: Flags = is_near & has_sure_word[run]
         return is_tagged
@@ -524,7 +526,9 @@ def _reduce_ranges(
 
     Zeros where there are none.
     """
+    # reduceat takes no index behind the last row, and a range may end there.
     padded = np.concatenate([rows, np.zeros_like(rows[:1])]).astype(np.float64)
+    # Every second range lies between an end and the next start, and is left out.
     result: NDArray[np.float64] = reducer.reduceat(
         padded, np.stack([starts, ends], axis=1).ravel()
     )[::2]

@@ -65,6 +65,7 @@ class SequenceClassifier:
             )
         pairs = sizes == {2}
         text_pieces = [
+            # a text without pieces would have no sequence, and so no logits
             ids or [self.model.unknown]
             for ids, _ in cut_texts(self.model, [example[-1] for example in texts])
         ]

@@ -189,6 +189,7 @@ def cut_words(model: Model, words: Iterable[WordKey]) -> list[list[int]]:
     space_pieces = {model.tokenizer.token_to_id(space) for space in SPACE_MARKS}
     is_bare = [not spaced and len(ids) > 1 for ids, (_, spaced) in zip(pieces, words, strict=True)]
     return [
+        # False is 0 and cuts nothing; True cuts the piece of the space
         ids[is_cut and ids[0] in space_pieces :]
         for ids, is_cut in zip(pieces, is_bare, strict=True)
     ]
@@ -207,9 +208,11 @@ def find_distinct(rows: Ints, lengths: Ints) -> tuple[Ints, Ints]:
 
     Returns their first indices int64 [m] in order, and each row's number [n].
     """
+    # What lies behind the end of a sequence must not tell two equal ones apart.
     bare_rows = np.where(np.arange(rows.shape[1]) < lengths[:, None], rows, -1)
     _, first, numbers = np.unique(bare_rows, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(first)
+    # Some versions of NumPy return the inverse with two axes.
     return first[order], np.argsort(order)[numbers.reshape(-1)]
 
 

@@ -244,6 +244,7 @@ def load(job: str, source: str | Path, device: str, **config: Any) -> LoadedMode
     import transformers
 
     def read(where: str, local: bool) -> tuple[Any, Any, dict[str, Any]]:
+        # Code that comes with a model is never run.
         options: dict[str, Any] = {"local_files_only": local, "trust_remote_code": False}
         tokenizer = transformers.AutoTokenizer.from_pretrained(where, **options)
         kind = getattr(transformers, AUTO_CLASSES[job])
@@ -253,6 +254,7 @@ def load(job: str, source: str | Path, device: str, **config: Any) -> LoadedMode
         return tokenizer, network, loading
 
     name, (tokenizer, network, loading) = fetch(source, f"transformers model for {job}", read)
+    # A stored head of another size is replaced by a random one, so it is missing, too.
     missing_keys = {*loading["missing_keys"], *(key for key, *_ in loading["mismatched_keys"])}
     backend = get_fast_tokenizer(name, tokenizer)
     backend.no_truncation()
@@ -380,6 +382,7 @@ def _capture_embeddings(embeddings: Any) -> Iterator[list[torch.Tensor]]:
     outputs: list[torch.Tensor] = []
 
     def keep_output(module: object, inputs: object, output: torch.Tensor) -> torch.Tensor:
+        # Parameters have no gradients, so the graph must begin here.
         outputs.append(output.detach().requires_grad_())
         return outputs[-1]
 

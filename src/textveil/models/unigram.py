@@ -88,10 +88,12 @@ class Unigram:
         begin = content.index(b'"vocab":[') + len(b'"vocab":[')
         self._text = (
             content[begin : content.rindex(b"]]") + 1]
+            # backslashes first: the second of a pair escapes no quote
             .replace(b"\\\\", b"\2")
             .replace(b'\\"', b"\1")
         )
         text = np.frombuffer(self._text, np.uint8)
+        # Escaped quotes are replaced above, so every quote left begins or ends a piece.
         quotes = np.flatnonzero(text == ord('"')).astype(np.int32)
         self._begins, self._ends = quotes[::2] + 1, quotes[1::2]
         hashes = _hash_parts(text, self._begins, self._ends)
@@ -163,6 +165,7 @@ class Unigram:
             hashed = hashed * HASH_FACTOR + codes[at + (size - 1)]
             whole = np.flatnonzero(first[at + size])
             place = np.searchsorted(self._hashes, hashed[whole])
+            # Any valid place will do: the comparison below refuses another hash.
             place[place == len(self._hashes)] = 0
             same = np.flatnonzero(self._hashes[place] == hashed[whole])
             begins = at[whole[same]]
@@ -207,6 +210,7 @@ class Unigram:
                 alone = alone or size == character
                 score += before
                 other = scores[start + size]
+                # Only a better score replaces: ties must fall as in the library.
                 if other is None or score > other:
                     scores[start + size], steps[start + size] = score, (start, piece)
             if not alone:

@@ -156,6 +156,7 @@ class Book:
         for shares in (self.masses, self.heads, *domain):
             if shares.shape != (len(self),) or not ((shares > 0) & (shares <= 1)).all():
                 return "has shares above 0, and at most 1, for each code and its most frequent word"
+        # The largest of n shares is at least 1 / n, up to rounding in float32.
         if any((shares * self.sizes < 1 - 1e-5).any() for shares in (self.heads, *domain)):
             return (
                 "has for each code the share of its most frequent word, and no other word has "
@@ -209,6 +210,7 @@ class Book:
             return False
         if len(self.codes) != len(other.codes):
             return False
+        # Each finer code meets a single coarser one if there are as many pairs as finer codes.
         pairs = other.codes.astype(np.int64) * len(self) + self.codes
         return len(np.unique(pairs)) == len(other) and np.array_equal(self.texts, other.texts)
 
@@ -385,6 +387,7 @@ class Book:
         """
         likely = self.masses.astype(np.float64) * self.heads
         first = int(likely.argmax())
+        # For each released code, the likeliest word among those of all other codes.
         best_other = np.full(len(self), likely[first])
         best_other[first] = np.delete(likely, first).max()
         ratio = np.exp(epsilon)
@@ -485,6 +488,7 @@ class Book:
                     file, allow_pickle=False, about=np.array(about), **self._collect_arrays()
                 )
                 file.flush()
+                # Flushed before the rename: after a crash the name must not stand for missing data.
                 os.fsync(file.fileno())
             part.replace(target)
         finally:
@@ -710,6 +714,7 @@ def compute_fingerprint(text: str) -> int:
 
     Whitespace, capitals and other Unicode forms of the characters do not change it.
     """
+    # Folding case may leave the normal form, so it is applied again.
     plain = " ".join(normalize("NFKC", normalize("NFKC", text).casefold()).split())
     return int.from_bytes(hashlib.sha256(plain.encode(errors="surrogatepass")).digest()[:8], "big")
 
@@ -757,6 +762,7 @@ def find_books(codes: str) -> Book | Books:
         ConfigError: there are neither one nor four, or no book of the package has this size.
         TableError: there is no such file, or it is no book.
     """
+    # A file whose name has a comma is one book.
     if "," not in codes or isfile(_split_level(codes)[0]):
         return find_book(codes)
     names = [name.strip() for name in codes.split(",")]

@@ -362,8 +362,10 @@ def _compute_cooccurrence(table: EmbeddingTable, corpus: Corpus, report: Progres
         with np.errstate(divide="ignore"):
             part[...] = np.maximum(np.log(part / expected), 0)
         gram += part.T @ part
+    # The axes of a small Gram matrix: no singular value decomposition of [V, CONTEXTS] is needed.
     values, axes = np.linalg.eigh(gram)
     rank = max(1, min(AXES, len(frequent) // 8))  # of few words, most axes are noise
+    # Eigenvalues are squared singular values: features keep the root of a singular value.
     last = axes[:, ::-1][:, :rank] / np.maximum(values[::-1][:rank], 1e-9) ** 0.25
     projected = _normalize((table_of @ last.astype(np.float32)).astype(np.float64))
     sure = (occurs / (occurs + SHRINKAGE))[:, None]
@@ -475,6 +477,7 @@ def _draw_centres(features: Floats, weights: Values, codes: int, draws: Draws) -
     centre_words = np.empty(codes, np.int64)
     for at, threshold in enumerate(chance.tolist()):
         mass = np.cumsum(weights * (away if at else 1.0))
+        # Rounding may put the threshold past the last word.
         word = min(
             int(np.searchsorted(mass, threshold * mass[-1], side="right")), len(features) - 1
         )
@@ -542,6 +545,7 @@ def _update_nearest(
         "ij,ij->i", features, centres[code]
     )
     now, near = code.copy(), current.astype(np.float32)
+    # Where the own centre is farther now, any centre may be nearer; else only one that moved.
     for which, among in ((near > gap, np.ones_like(moved)), (near <= gap, moved)):
         words, rows = np.flatnonzero(which), np.flatnonzero(among)
         closer, reached = _find_nearest(features[words], centres[rows])
@@ -582,6 +586,7 @@ def _compute_centres(features: Floats, weights: Values, code: Ids, codes: int) -
 def _compute_heads(code: Ids, prior: Values, codes: int) -> Floats:
     """Returns the share of the likeliest word in each code, float32 [C]."""
     share = _find_highest(code, prior, codes) / np.bincount(code, prior, minlength=codes)
+    # Two sums of the same numbers may round differently, to a share above 1.
     return np.minimum(share, 1).astype(np.float32)
 
 
@@ -625,6 +630,7 @@ def _join(
                 f"{head:g}: allow a larger share"
             )
         is_active[worst] = False
+        # Without the worst centre's own square, which is the same for all.
         away = np.einsum("ij,ij->i", centres, centres) - 2 * (centres @ centres[worst])
         other = int(np.where(is_active, away, np.inf).argmin())
         now[now == worst] = other

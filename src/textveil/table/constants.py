@@ -114,6 +114,7 @@ def _compute_extent(rows: Values, progress: Progress | None) -> tuple[float, Val
     diameter, nearest = 0.0, np.full(len(rows), np.inf)
     for row_part, column_part, distance, _ in _compute_blocks(rows, progress):
         diameter = max(diameter, float(distance.max()))
+        # Neither the row itself nor a row equal to it counts as nearest.
         distance[distance == 0] = np.inf
         nearest[row_part] = np.minimum(nearest[row_part], distance.min(axis=1))
         nearest[column_part] = np.minimum(nearest[column_part], distance.min(axis=0))
@@ -211,6 +212,7 @@ def compute_l1_diameter(vectors: Floats | Values, *, progress: Progress | None =
         best = max(best, float(away[here]))
     if not best:
         raise TableError(_EQUAL)
+    # Rows after these cannot reach `best`, not even with the row farthest from the mean.
     candidate_count = int((radius + radius[0] > best).sum())
     spread = math.sqrt(rows.shape[1]) * (1 + 1e-7)
     if candidate_count < 2:
@@ -281,6 +283,7 @@ def _compute_log_partitions(
         for k in range(len(c)):
             np.multiply(distance, -c[k], out=weight)
             np.maximum(weight, floor[k], out=weight)
+            # Exponents are at most 0, and the row itself adds 1: sums neither overflow nor vanish.
             np.exp(weight, out=weight)
             total[k, row_part] += weight.sum(axis=1)
             if not same:
@@ -442,6 +445,7 @@ class CalibrationCurve:
         found = np.where(last < 0, 0.0, np.where(last == len(knots) - 1, knots[-1], inside))
         found = np.where(beyond > knots[-1], np.maximum(found, beyond), found) * (1 - 1e-12)
         found = np.maximum(found, wanted / 2)
+        # Checked after rounding; c = epsilon / 2 always holds, because K(c) <= 2c.
         return _match_type(epsilon, np.where(self.constant(found) <= wanted, found, wanted / 2))
 
     def to_json(self) -> dict[str, object]:
@@ -506,6 +510,7 @@ def _compute_gap_bounds(knots: Values, height: Values) -> Values:
     width = np.diff(knots)[:, None]
     # convexity, up to rounding
     bend = np.maximum(np.diff(np.diff(height, axis=0) / width, axis=0), 0)
+    # Beyond the ends no chord limits the function: the change of slope is infinite there.
     none = np.full((1, height.shape[1]), np.inf)
     with np.errstate(divide="ignore"):
         flat = 1 / np.concatenate([none, bend]) + 1 / np.concatenate([bend, none])
@@ -571,6 +576,7 @@ class TableConstants:
 
     def __post_init__(self) -> None:
         nearest, curve, repeated = self.minimum_distance, self.curve, self.duplicates
+        # The l1 diameter lies between the diameter and both of its bounds.
         rising = (
             self.diameter,
             self.l1_diameter,
@@ -689,6 +695,7 @@ def load_stored(name: str, metric: str) -> TableConstants | None:
 
     Another table may have the same name: check `TableConstants.can_belong`.
     """
+    # The name becomes part of a path, which must not lead out of the folder.
     if not re.fullmatch(r"[a-z0-9-]+", f"{name}-{metric}"):
         return None
     source = files("textveil").joinpath("data", "constants", f"{name}-{metric}.json")

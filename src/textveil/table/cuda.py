@@ -104,6 +104,7 @@ class TorchCodes:
         A GPU adds up to float32; the CPU has no such product.
         """
         torch = _load_torch()
+        # A caller's autocast would lower the precision below what the error bounds assume.
         with torch.no_grad(), torch.autocast(run.low.device.type, enabled=False):
             if run.low.device.type == "cuda":
                 scores = torch.mm(run.low, queries.low.T, out_dtype=torch.float32)

@@ -99,6 +99,7 @@ class PieceVectors:
             encodings = self.tokenizer.encode_batch(words, add_special_tokens=False)
         except Exception:  # the Rust side raises bare Exception, which may quote the word
             encodings = None
+        # Raised outside the except clause: not chained to an error that may quote the word.
         if encodings is None:
             raise TableError("the table's tokenizer failed on a word; give it an unknown token")
         pieces = [encoding.ids for encoding in encodings]
@@ -196,6 +197,7 @@ class EmbeddingTable:
                     "metric chord does not allow zero rows; drop those words or use metric "
                     "euclidean"
                 )
+            # Rows of unit length up to rounding are kept: not copied, and perhaps memory-mapped.
             if (np.abs(lengths - 1) > NORM_TOLERANCE[rows.dtype]).any():
                 rows = _normalize_rows(rows, lengths, can_overwrite=own)
         if device != "cpu":
@@ -264,6 +266,7 @@ class EmbeddingTable:
 
         Tables of the same name may differ. For a coarse view it also covers the book.
         """
+        # No word holds a line break, so different lists of words never join to the same text.
         digest = hashlib.sha256("\n".join(self.words).encode(errors="backslashreplace"))
         digest.update(b"" if self.book is None else self.book.digest.encode())
         for start in range(0, len(self), SLAB_ROWS):
@@ -404,6 +407,7 @@ class EmbeddingTable:
 
     def _find_surrogates(self, words: list[str]) -> Ids:
         distinct = list(dict.fromkeys(words))
+        # A lone surrogate has no UTF-8, and so no hash; the message must not show the word.
         if any(map(_LONE.search, distinct)):
             raise InputError(
                 "a text must be valid Unicode, and this one has a lone surrogate; remove it"
@@ -414,6 +418,7 @@ class EmbeddingTable:
             means, composed = self.pieces.compose(distinct)
         else:
             means, composed = self._compose_by_splitting(distinct)
+        # A mean of zero has no direction: the hash decides.
         composed = composed & (means != 0).any(axis=1)
         if composed.any():
             rows[composed] = self.nearest(means[composed])
@@ -432,6 +437,7 @@ class EmbeddingTable:
             at = start + np.flatnonzero(many)
             if len(at):
                 rows = self.take(np.fromiter(chain.from_iterable(parts), np.int64, many.sum()))
+                # reduceat would return a row for a word without parts, too.
                 many = many[many > 0]
                 sums = np.add.reduceat(rows, np.cumsum(many) - many, axis=0)
                 means[at], composed[at] = sums / many[:, None].astype(np.float32), True
@@ -732,6 +738,7 @@ class LazyTable(EmbeddingTable):
             words: verified.
             read: makes the whole table, with the same words.
         """
+        # Without __init__, which would set the fields that are read on first use.
         table = object.__new__(cls)
         vars(table).update(
             name=name,
@@ -825,6 +832,7 @@ def _project(table: EmbeddingTable, k: int, renormalize: bool) -> EmbeddingTable
             "a renormalized projection needs a table of unit rows: set table.metric=chord"
         )
     rows = table.take(slice(None)).astype(np.float64)
+    # eigh sorts by rising eigenvalue: the last axes are the principal ones.
     axes = np.linalg.eigh(rows.T @ rows).eigenvectors[:, -k:]
     view = rows @ axes
     factor = 1.0

@@ -53,6 +53,7 @@ def read_input_layer(source: str | Path) -> InputLayer:
     import transformers
 
     def load(where: str, local: bool) -> tuple[Any, Any]:
+        # Code that comes with a model is never run.
         options: dict[str, Any] = {"local_files_only": local, "trust_remote_code": False}
         tokenizer = transformers.AutoTokenizer.from_pretrained(where, **options)
         embeddings = _read_stored(

@@ -207,6 +207,7 @@ def is_exact() -> bool:
     On x86 without VNNI it adds products in pairs of 16 bits, which are cut off where they do not
     fit.
     """
+    # The largest products there are: pairs of them do not fit into 16 bits.
     rows = np.full((GROUP, 64), 127, np.int8)
     rows[1::2] = -127
     expected = rows.astype(np.int32) @ rows.astype(np.int32).T

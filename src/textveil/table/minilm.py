@@ -86,6 +86,7 @@ def _select(
             device=device,
             pieces=PieceVectors(tokenizer=read_tokenizer(folder), vectors=rows),
             stored=load_stored(name, metric),
+            # indexing has copied the rows already
             own=True,
         )
 
@@ -158,6 +159,7 @@ def load_weights(folder: Path) -> dict[str, NDArray[Any]]:
     Raises:
         TableError: the file is missing or broken.
     """
+    # The checksum is part of the cache's key: nothing verified against another one is reused.
     return _map_weights(folder, SHA256["model.safetensors"])
 
 

@@ -127,6 +127,7 @@ class Nearest:
 
     def _is_few(self, count: int) -> bool:
         """Says whether too few queries came yet to pay for quantizing."""
+        # A cached property lies there once it is computed: the rows are quantized already.
         if "_codes" in self.__dict__ or not self._integers or not self._can_cache:
             return False
         total = self.__dict__["_asked"] = self.__dict__.get("_asked", 0) + count
@@ -151,6 +152,7 @@ class Nearest:
                 place = self._codes.get_place(exclude) - run.start
                 inside = np.flatnonzero((place >= 0) & (place < run.size))
                 scores.exclude(inside, place[inside])
+            # The bounds first: the run's own best rows leave fewer candidates in it.
             lower_bounds = np.maximum(lower_bounds, scores.compute_best())
             query, place, high = scores.find_candidates(lower_bounds)
             candidates.append((query, self._codes.get_row(run.start + place), high))
@@ -165,6 +167,7 @@ class Nearest:
                 queries, best, *self._filter_candidates(unit, candidates, lower_bounds), last=True
             )
         answer = best[1]
+        # The best row is always a candidate if all bounds hold; never answer with a wrong one.
         if (answer == self.rows.size).any():
             raise ArithmeticError("a bound of the exact search does not hold")
         if zero is not None:  # equally near to all rows
@@ -185,10 +188,12 @@ class Nearest:
             if (peak > 1e150).any():
                 raise InputError("queries must be shorter than 1e150, and one is not")
             return queries, None
+        # Powers of two change no digit, and a direction does not depend on the length.
         queries = queries * np.where(
             peak < 2.0**-400, 2.0**600, np.where(peak > 2.0**400, 2.0**-600, 1.0)
         )
         zero = np.flatnonzero(peak == 0)
+        # Any direction will do: the answers to zero queries are set at the end.
         queries[zero] = self.rows.take_exact(slice(0, 1))
         return queries, zero
 
@@ -200,6 +205,7 @@ class Nearest:
         They were kept with their highest possible scores.
         """
         query, row, high = (np.concatenate(column) for column in zip(*candidates, strict=True))
+        # The bounds may have risen since these candidates were kept.
         is_candidate = high >= lower_bounds[query]
         return self._codes.filter_candidates(unit, query[is_candidate], row[is_candidate])
 
@@ -223,6 +229,7 @@ class Nearest:
         exact = np.concatenate(
             [self._score_exactly(queries[query[part]], row[part]) for part in parts]
         )
+        # By query, falling score and row: the first of each query is its best, ties by lowest row.
         order = np.lexsort((row, -exact, query))
         query, row, exact = query[order], row[order], exact[order]
         first = np.flatnonzero(np.diff(query, prepend=-1))

@@ -298,6 +298,7 @@ class Pairs:
             count += len(owner)
             if count > MAX_CANDIDATES:
                 owners, closest = self._find_closest(rows, candidates, upper_bounds, k)
+                # Minus infinity: these were measured, and stay candidates whatever the bound.
                 candidates = [(owners, closest, np.full(len(owners), -np.inf, np.float32))]
                 count = len(owners)
         return self._find_closest(rows, candidates, best[:, k - 1], k)[1].reshape(len(rows), k)
@@ -324,6 +325,7 @@ class Pairs:
             float(compute_norms((slab - self._centre).astype(np.float64)).max())
             for _, slab in self._yield_parts()
         )
+        # A power of two scales without rounding.
         return float(2.0 ** math.ceil(math.log2(longest * (1 + 2.0**-19)))) if longest > 0 else 1.0
 
     @cached_property

@@ -226,7 +226,9 @@ def compute_floor(thresholds: Values, error: Values) -> Floats:
         high >= 0, 1 + SCORE_ROUNDING + BOUND_SLACK, 1 - SCORE_ROUNDING - BOUND_SLACK
     )
     floor: Floats = score.astype(np.float32)
+    # Rounded down: a floor too high would lose a candidate.
     floor = np.where(floor > score, np.nextafter(floor, np.float32(-np.inf)), floor)
+    # Finite, so that excluded scores of minus infinity stay below it.
     return np.maximum(floor, np.finfo(np.float32).min)
 
 
@@ -395,6 +397,7 @@ class GroupedScores:
         self.groups[query, group] = self.products[query, group].max(axis=1)
 
     def compute_best(self) -> Values:  # noqa: D102
+        # Any row gives a lower bound; that of the group that seems best is a high one.
         group = self._scaled_maxima.argmax(axis=1)
         lengths, queries = np.arange(len(group)), self.queries
         score = (
@@ -480,6 +483,7 @@ class IntegerCodes:
         best = np.repeat(np.maximum.reduceat(score, starts), np.diff(starts, append=len(query)))
         # d sums; rows of length 1 nearly
         error = (unit.shape[1] + 8) * 2 * FLOAT32_ERROR + NORM_TOLERANCE[score.dtype]
+        # Twice, because the score of the best row may be wrong by as much.
         is_candidate = score >= best - np.float32(2 * error)
         return query[is_candidate], row[is_candidate]
 

@@ -128,6 +128,7 @@ class Manifest:
             manifest.constants.metric,
         )
         sound = (
+            # the exact type: true and false of JSON are instances of int
             {*map(type, counts)} == {int},
             min(counts) >= 0,
             not any(map(UNFIT_CHARACTERS.search, texts)),
@@ -209,6 +210,7 @@ def build(  # noqa: PLR0913 - most are options, given by keyword
             constants=table_constants,
             files=files,
         )
+        # The manifest comes last: it holds the checksums of all other files.
         (part / MANIFEST).write_text(_spell(manifest), encoding="utf-8")
     return manifest
 
@@ -221,6 +223,7 @@ def _check_options(
             f"{folder} is the name of a registered table; for a folder of that name write "
             f"./{folder}"
         )
+    # `read` takes such a folder for one left from an unfinished build.
     if os.path.realpath(folder).endswith(UNFINISHED_SUFFIX):
         raise ConfigError(
             f"the name of a table's folder must not end with {UNFINISHED_SUFFIX}, got {folder}"
@@ -242,10 +245,12 @@ def _write_rows(
     words: list[str] = []
     kind, width = np.dtype(dtype or "float32").newbyteorder("<"), 0
     with path.open("w+b") as file:
+        # Room for the header: the number of words and the type are known only at the end.
         file.write(bytes(_HEADER))
         for block in vectors.blocks:
             words += block.words
             width = block.rows.shape[1]
+            # A source need not tell its size in advance, so rows already written are converted.
             if dtype is None and kind.itemsize == 4 and len(words) * width > MIN_FLOAT16_NUMBERS:
                 kind = np.dtype("<f2")
                 _halve(file, vectors)
@@ -289,6 +294,7 @@ def _cast(rows: NDArray[Any], kind: np.dtype[Any], vectors: Vectors) -> NDArray[
 def _halve(file: io.BufferedRandom, vectors: Vectors) -> None:
     """Converts the float32 rows written so far to float16, in place."""
     end = file.tell()
+    # Writing never overtakes reading, because float16 takes half the bytes.
     read = write = _HEADER
     while read < end:
         file.seek(read)
@@ -330,6 +336,7 @@ def _compute_from_pairs(
 
     Returns the constants, and the number of neighbours per word.
     """
+    # Constants must hold for the rows as the table returns them, after rounding to the stored type.
     rows = np.concatenate(list(_iterate_parts(stored, metric)))
     computed = constants.compute(
         rows, metric, progress=lambda done, total: report("constants", done, total)
@@ -366,18 +373,21 @@ def _replace_folder(folder: Path, force: bool) -> Iterator[Path]:
 
     Otherwise it is removed.
     """
+    # Beside the target, because a rename does not cross file systems.
     part = folder.with_name(f".{folder.name}.{os.getpid()}-{time.time_ns()}{UNFINISHED_SUFFIX}")
     missing = [parent for parent in part.parents if not parent.exists()]
     try:
         _refuse_existing(folder, force)
         part.mkdir(parents=True)
         yield part
+        # Flushed before the rename: after a crash the name must not stand for missing data.
         for file in part.iterdir():
             _sync(file)
         _sync(part)
         _refuse_existing(folder, force)  # it may have appeared meanwhile
         _swap(part, folder)
         _sync(folder.parent)
+    # An OutputError is an OSError as well, and has its message already.
     except TextveilError:
         raise
     except OSError as error:
@@ -402,6 +412,7 @@ def _swap(part: Path, folder: Path) -> None:
             folder.rename(former)
         part.rename(folder)
     finally:
+        # Also after a failed rename or a signal one of the two tables has the name.
         if former.exists() and not folder.exists():
             former.rename(folder)
         with suppress(OSError):  # only files of a table are deleted
@@ -487,6 +498,7 @@ def verify(folder: str | Path) -> Manifest:
         path = Path(folder) / name
         try:
             size = path.stat().st_size
+            # The size first: it is cheap, and finds a file that was cut short without reading it.
             actual = _compute_stamp(path) if size == stamp.get("bytes") else None
         except OSError as error:
             raise _build_error(path, error.strerror or "it cannot be read") from None
@@ -534,6 +546,7 @@ def read(folder: str | Path) -> Manifest:
     try:
         values.pop("sha256")
         manifest = Manifest.from_json(values)
+        # Spelling it again checks the checksum and the form of every value at once.
         if _spell(manifest) == text:
             return manifest
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, TextveilError):
@@ -557,6 +570,7 @@ def read_neighbours(folder: str | Path) -> tuple[NDArray[np.int32], Floats]:
     shape = manifest.words, manifest.neighbours
     near = _map_array(Path(folder) / NEIGHBOURS, "int32", shape)
     away = _map_array(Path(folder) / DISTANCES, "float32", shape)
+    # Whoever edits a folder can make its checksums fit, and a wrong row would be out of range.
     if near.min() < 0 or near.max() >= manifest.words:
         raise _build_error(
             Path(folder) / NEIGHBOURS, "it must hold row numbers; build the table again"
@@ -570,6 +584,7 @@ def _map_array(path: Path, dtype: str, shape: tuple[int, int]) -> NDArray[Any]:
     Writes to it stay in this process.
     """
     try:
+        # It refuses arrays of objects, whose pickles could run code.
         array = np.lib.format.open_memmap(path, mode="c")
     except Exception:  # NumPy raises many kinds for a foreign header
         raise _build_error(path, "it is not an array of a table; build the table again") from None

@@ -110,4 +110,5 @@ class StreamedCodes(IntegerCodes):
 
     @property
     def _rotation_error(self) -> float:
+        # Rows are not rotated here; what is left is the error of dequantizing.
         return compute_rotation_error(1)

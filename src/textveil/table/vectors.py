@@ -153,6 +153,7 @@ def open_vectors(
         raise ConfigError(f"--limit must be at least 2, got {limit}")
     left_out = DroppedWords(source=source, skip_broken=skip_broken)
     with ExitStack() as stack:
+        # Not around the yield: errors of the caller's block are not about the source.
         with _refuse_damaged(left_out):
             recognized, total, blocks = _read(source, format, vocabulary, member, left_out, stack)
         name = os.path.basename(os.path.abspath(source))
@@ -256,12 +257,14 @@ def _is_file_name(source: str) -> bool:
 
 
 _REFUSED = {
+    # zip, gzip, and tar, whose mark comes after 257 bytes
     re.compile(rb"PK\x03\x04|\x1f\x8b|.{257}ustar", re.DOTALL): (
         "it is an archive in an archive, or an unknown kind of archive; unpack it first"
     ),
     re.compile(rb"\xba\x16\x4f\x2f"): (
         "it is a fastText model (.bin); give the vectors (.vec) instead"
     ),
+    # how pickles of protocols 2 to 5 begin
     re.compile(rb"\x80[\x02-\x05]"): (
         "it holds pickled Python objects, which are never loaded; save them as .npy or .safetensors"
     ),
@@ -275,6 +278,7 @@ def _recognize(head: bytes, left_out: DroppedWords) -> Format:
         raise left_out.build_error("it is empty")
     if head.startswith(b"\x93NUMPY"):
         return "numpy"
+    # A safetensors file begins with the length of its JSON header in 8 bytes.
     if head[8:9] == b"{" and 2 <= int.from_bytes(head[:8], "little") < 1 << 30:
         return "safetensors"
     for beginning, reason in _REFUSED.items():
@@ -369,6 +373,7 @@ def _find_new(
 
 def _find_flaws(block: WordBlock, zero_rows: bool) -> Iterator[tuple[str, Flags]]:
     """Yields each fault, and the words of a block that have it."""
+    # NaN and infinity survive the maximum, so one number per row tells every flaw of numbers.
     size = np.abs(block.rows).max(axis=1, initial=0)
     yield "holds NaN, infinity or a number too large for float32", ~np.isfinite(size)
     if not zero_rows:
@@ -417,6 +422,7 @@ def _open_archive(path: Path, left_out: DroppedWords, stack: ExitStack) -> zipfi
         if file.read(4) != b"PK\x03\x04":
             return None
     packed = stack.enter_context(zipfile.ZipFile(path))
+    # Bit 0 of a member's flags says that it is encrypted.
     if any(info.flag_bits & 1 for info in packed.infolist()):
         raise left_out.build_error("it is encrypted; unpack it first")
     return packed
@@ -435,6 +441,7 @@ def _unpack(
     """
     if packed is not None:
         names = [info.filename for info in packed.infolist() if not info.is_dir()]
+        # torch.save writes a zip with a data.pkl in it.
         if any(name.endswith(".pkl") for name in names):
             raise left_out.build_error(
                 "it holds pickled Python objects, which are never loaded; give the folder of the "
@@ -485,6 +492,7 @@ def _read_words(vocabulary: str | None, count: int, left_out: DroppedWords) -> l
         stream, _ = _unpack(
             path, _open_archive(path, source_faults, stack), None, source_faults, stack
         )
+        # One line too many tells that there are more words, without reading all of a wrong file.
         raw = b"".join(islice(iter(lambda: stream.readline(MAX_LINE_BYTES), b""), count + 1))
     content = raw.removeprefix(b"\xef\xbb\xbf")
     try:
@@ -570,6 +578,7 @@ def _find_width(content: bytes) -> int:
     That of most of the first lines.
     """
     lines = content.split(b"\n", SAMPLED_LINES)[:SAMPLED_LINES]
+    # The most common number: a word that ends with a number makes its line look longer.
     widths = Counter(_count_numbers(line) for line in lines if line)
     return widths.most_common(1)[0][0] if widths else 0
 
@@ -607,6 +616,7 @@ def _parse(
         # about numbers that are infinite in float32, and input of empty lines
         warnings.simplefilter("ignore")
         try:
+            # All lines in one call, if no word has a space and no line has a fault.
             parts = [text_line.partition(" ") for text_line in content.decode().split("\n")]
             rows = _parse_numbers([tail for _, _, tail in parts])
             if rows.shape == (len(parts), width):
@@ -639,6 +649,7 @@ def _parse_line(line: bytes, width: int) -> tuple[str, Floats] | str:
     word, *fields = text.rsplit(" ", width)
     if len(fields) < width:
         return f"must hold a word and {width} numbers, got {len(fields)}"
+    # Numbers in excess are left at the end of the word.
     if " " in word and _is_number(word.rpartition(" ")[2]):
         return f"must hold a word and {width} numbers, got more"
     if word != word.strip(" "):
@@ -683,6 +694,7 @@ def _read_binary(
         at, done = end, done + len(words)
         if done == count:
             break
+        # The longest word and its row would fit: stop before the whole file is in memory.
         if len(buffer) - at > MAX_LINE_BYTES + 4 * width:
             raise left_out.build_error(
                 f"the word at byte {begins + at} has no end; the file is not in word2vec's binary "
@@ -828,6 +840,7 @@ def _read_npy_header(
         shape, fortran, dtype = read[np.lib.format.read_magic(stream)](stream)
         if not all(0 <= count < 1 << 60 for count in shape):
             raise ValueError
+    # A read error has a reason of its own, and is no damaged header.
     except OSError:
         raise
     except Exception:  # NumPy parses the header as Python, and raises many kinds for a damaged one

@@ -54,6 +54,7 @@ class WordPieces:
                 f"words.unit=wordpiece needs words.tokenizer: the table {table.name} has no "
                 "tokenizer of its own"
             )
+        # Stored settings would cut words off, or add pieces that are none of the word's.
         tokenizer.no_truncation()
         tokenizer.no_padding()
         missing = tokenizer.get_vocab_size(with_added_tokens=False) - sum(
