@@ -34,6 +34,7 @@ def compute_log_sum(values: Values | Floats) -> Values:
     sums = np.empty(len(values))
     for part in slice_rows(values):
         peak = values[part].max(axis=1)
+        # Minus infinity less itself would be NaN.
         peak[peak == -np.inf] = 0
         with np.errstate(divide="ignore"):
             sums[part] = peak + np.log(np.exp(values[part] - peak[:, None]).sum(axis=1))

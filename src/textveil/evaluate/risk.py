@@ -315,6 +315,7 @@ def _combine_items(view: View, words: Values, names: Iterable[tuple[Ids, Values]
         result[where] = item_values
     items = [item for released in view.released for item in released.items]
     is_hidden = np.array([item.kind is Kind.PLACEHOLDER for item in items], bool)
+    # Positions have their value from `words`, also where the mechanism drew no word.
     is_hidden[view.item] = False
     result[is_hidden] = 0.0
     result[np.array([item.group == PUBLIC for item in items], bool)] = np.nan

@@ -62,6 +62,7 @@ def compose(releases: Sequence[Guarantee], *, among: int | None = None) -> Guara
         )
     _check_same_words(releases)
     spent = np.sum([release.epsilon_per_word for release in releases], axis=0)
+    # A word counts as a placeholder only if every release replaced it by one.
     holes = int((spent == 0).sum()) + first.repeated
     return replace(
         first,
@@ -171,6 +172,8 @@ _COMMON_RULES: dict[str, Callable[[Iterator[Any]], object]] = {
     "per_person": _find_latest,
     "lasting": any,
 }
+# Losses add up over releases of one text. A statement about several texts is about one word at a
+# time, so that the largest loss counts.
 _RELEASE_RULES = _COMMON_RULES | {
     "passed": max,
     "dropped": min,

@@ -136,11 +136,13 @@ class Claim:
             return np.where(epsilon > 0, math.inf, 0.0)
         if self.kind == "ldp":
             return epsilon
+        # A word that passes loses everything: the mechanism's cap, `most`, must not hide that.
         bound = np.where(
             np.isfinite(epsilon),
             np.minimum(epsilon * self.diameter + self.additive, self.most),
             math.inf,
         )
+        # A placeholder spends nothing, not even the additive part.
         return np.where(epsilon > 0, bound, 0.0)
 
     def scale_pieces(self, pieces: int) -> Self:

@@ -18,6 +18,7 @@ def format_number(value: float, digits: int = 4) -> str:
     if not math.isfinite(value) or value == 0:
         return "infinite" if value > 0 else f"{value:g}"
     step = 10.0 ** (math.floor(math.log10(abs(value))) - digits + 1)
+    # Rounding errors of a computed bound must not cost a whole step.
     return f"{math.ceil(value / step - 1e-9) * step:.10g}"
 
 

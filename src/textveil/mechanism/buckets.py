@@ -89,6 +89,7 @@ class Buckets:
             width = np.asarray(high - low)
             place = part_scores - low
             place *= buckets / np.where(width > 0, width, 1)
+            # The largest score lies on the upper end, which belongs to the last bucket.
             which = np.clip(place.astype(np.int64), 0, buckets - 1)
             number[part] = which
             which += np.arange(len(part_scores))[:, None] * buckets
@@ -105,6 +106,8 @@ class Buckets:
                 ).ravel(),
                 len(part_scores) * buckets,
             )
+            # A multiplicity need not be whole, and a bucket of less than one candidate is not
+            # empty.
             counts[part] = np.ceil(bucket_counts).reshape(-1, buckets)
             means[part] = (sums / np.where(bucket_counts > 0, bucket_counts, 1)).reshape(
                 -1, buckets
@@ -139,6 +142,8 @@ class Buckets:
         is_filled = self.counts > 0
         top = np.where(is_filled, self.means, -np.inf).max(axis=1, keepdims=True)
         exponent = np.maximum(rate[:, None] * (self.means - top), -EXPONENT_CAP)
+        # Only the mean of an empty bucket can be above the top: cut off, so that exp cannot
+        # overflow.
         return np.where(
             is_filled, np.ceil(WEIGHT_SCALE * np.exp(np.minimum(exponent, 0.0))), 0
         ).astype(np.int64)
@@ -206,6 +211,7 @@ class BucketCache:
     def _make_room(self, missing: int, distinct_count: int) -> None:
         """Doubles the space, up to the limit; then drops all rows."""
         if self._row_count + missing > self._max_rows:
+            # This call's rows that were held go, too, so all of its rows are missing now.
             self._row_count, missing = 0, distinct_count
             self._place[:] = -1
         room = min(

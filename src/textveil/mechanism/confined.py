@@ -256,6 +256,7 @@ def _read_stored(table: EmbeddingTable, k: int) -> Ids | None:
             return None
         members: Ids = archive[name].astype(np.int64)
     members[members == NO_MEMBER] = -1
+    # A row that is missing, or in two groups, would break the promise inside groups.
     groups = -(-len(table) // k)
     every = np.maximum(np.arange(groups * k) - (groups * k - len(table)), -1)
     if members.shape != (groups, k) or (np.sort(members, axis=None) != every).any():
@@ -289,11 +290,13 @@ def partition(table: EmbeddingTable, k: int) -> Ids:
         # without a constant of the seed
         near = squares[open_rows] - 2 * (vectors[seeds] @ vectors[open_rows].T)
         for seed, line in zip(seeds, near, strict=True):
+            # The group of an earlier seed of this batch has taken it.
             if home[seed] >= 0:
                 continue
             free = np.flatnonzero(home[open_rows] < 0)
             size = min(k, len(free))
             distances = line[free]
+            # Rounding, or an equal vector, must not push the seed out of its own group.
             distances[open_rows[free] == seed] = -np.inf
             best = free[np.argpartition(distances, size - 1)[:size]]
             members[number, :size] = open_rows[best[np.argsort(line[best], kind="stable")]]
@@ -535,6 +538,7 @@ class SensitiveList:
 
     @property
     def _threshold(self) -> int:
+        # A whole number, so that the coin has exactly the law that `log_probs` writes down.
         return round(self.p * COIN_RANGE)
 
     def _mark_sensitive(self, table: EmbeddingTable) -> Flags:

@@ -83,6 +83,8 @@ class Context:
         """
         if self.mode != "original":
             return epsilon
+        # Each draw looks at all words of its text, so the smallest of their budgets binds all
+        # draws.
         lowest = np.full(len(layout.sizes), np.inf)
         np.minimum.at(lowest, layout.texts, epsilon)
         return (lowest / np.maximum(layout.sizes, 1))[layout.texts]
@@ -109,6 +111,7 @@ class Context:
             wave: numbers in 0..n-1 of protected positions, rising.
             released: int64 [n], the rows released so far; looked at in the mode `released` only.
         """
+        # What is released differs from draw to draw, so that these logits never return.
         if block.memo is None or self.mode == "released":
             return self._run_model(table, block, wave, released)
         key = (self.mode, self.model, table, wave.tobytes(), *_build_key(block))
@@ -162,6 +165,7 @@ class Context:
             is_passing = roles == Role.PASS
             words[is_passing] = np.array(layout.verbatim, object)[place[is_passing]]
             hidden &= ~is_passing
+        # Some word has to stand at a hidden place; the model is told not to look at it.
         words[hidden] = table.words[0]
         return words.tolist(), hidden
 

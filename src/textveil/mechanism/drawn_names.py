@@ -115,6 +115,8 @@ class NameSampler:
             int64 [N], -1 where nothing was drawn; float64 [N], 0 there.
         """
         name_rows, losses = np.full(len(rows), -1, np.int64), np.zeros(len(rows))
+        # Lists without a name open their streams, too: what is drawn later must not depend on the
+        # text.
         for label, listing in self.lists.items():
             where = np.flatnonzero(
                 protection.named & (protection.group == protection.get_index(label))

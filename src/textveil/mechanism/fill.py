@@ -83,6 +83,7 @@ class Fill:
 
         Of the block it reads the public rows only.
         """
+        # Epsilon 0 rests on this line: nothing below can see a private row.
         block = _remove_secret(block)
         layout, released = block.layout, np.full(len(parameter), PLACEHOLDER, np.int64)
         for wave in self.context.yield_waves(layout):
@@ -134,6 +135,7 @@ class Fill:
         weights /= self.temperature
         np.exp(weights, out=weights)
         weights *= WEIGHT_SCALE
+        # At a low temperature exp underflows to 0; no word may become impossible by that.
         floored: Values = np.maximum(np.ceil(weights, out=weights), 1.0)
         return floored
 

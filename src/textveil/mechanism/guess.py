@@ -97,6 +97,7 @@ def _build_staircase_success(
     sizes = np.diff(ends, prepend=0)
     level = np.repeat(np.arange(len(sizes) - 1), sizes[:-1])
     level_heads = np.zeros((len(table), len(sizes)))
+    # Every word has every row on the last level or above.
     level_heads[:, -1] = heads.max()
     last = max(1, int(ends[-2]))
     size = max(1, MAX_PROBABILITY_CELLS // len(table))

@@ -87,6 +87,7 @@ class FigureSampler:
             row += [first if type_ in DATES else first + j for j, type_ in enumerate(types, 1)]
             scales += [self._compute_scale(type_) for type_ in (DATES[0], *types)]
         noise = np.empty(len(scales), np.int64)
+        # One more than figures: the step of the text's dates is drawn even where it has none.
         for part, draws in rng.open(np.diff(bounds) + 1).split_rows(_CHUNK):
             noise[part] = discrete_laplace(draws, scales[part])
         steps[places] = noise[row]

@@ -191,6 +191,7 @@ class MultivariateLaplace:
 
         At noisy vectors [m, d], up to a constant of the parameter.
         """
+        # |z - c|^2 by a matrix product, for [m, k, d] would not fit; rounding may make it negative.
         densities: Floats = noisy @ centres.T
         densities *= -2
         densities += np.einsum("ij,ij->i", noisy, noisy)[:, None] + np.einsum(
@@ -262,6 +263,7 @@ class CoordinateLaplace:
         At noisy vectors [m, d], up to a constant of the parameter.
         """
         densities = np.empty((len(noisy), len(centres)), noisy.dtype)
+        # No matrix product gives the l1 distance: row after row, so that [m, k, d] is never held.
         for line, row in zip(densities, noisy, strict=True):
             np.abs(centres - row).sum(axis=1, out=line)
         densities *= -parameter / self._compute_range(table)
@@ -329,6 +331,7 @@ class VonMisesFisher:
     ) -> Values:
         lengths = np.linalg.norm(centres, axis=1)
         nonzero = np.maximum(lengths, np.finfo(np.float64).tiny)[:, None]
+        # A mean of opposite rows can be 0. Any direction will do then: kappa * 0 draws uniformly.
         directions = np.where(lengths[:, None] > 0, centres / nonzero, np.eye(1, table.dimension))
         noisy = von_mises_fisher(draws, directions, parameter * lengths)
         if self.radius is None:
@@ -336,6 +339,7 @@ class VonMisesFisher:
         norms = table.norms.astype(np.float64)
         scale = np.full(len(rows), (norms.max() - norms.min()) / self.radius)
         length = norms[rows] + (coordinate_laplace(draws, scale, 1)[:, 0] if scale.any() else 0.0)
+        # A negative length would turn the direction round.
         return noisy * np.maximum(length, np.finfo(np.float32).tiny)[:, None]
 
     def log_density(
@@ -357,6 +361,7 @@ def _find_largest_kappa(dimension: int, target: Values) -> Values:
 
     Bisection, at most 1e-12 relative short.
     """
+    # A_d is between 0 and 1, so that kappa is between these two.
     low, high = target / 2, target.copy()
     for _ in range(48):
         middle = (low + high) / 2

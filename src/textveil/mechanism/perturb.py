@@ -130,6 +130,7 @@ class Perturb:
         """Returns the noise's parameter for all rows, where set by name."""
         if self.noise.setting is None and not isinstance(self.noise, NoNoise):
             return None
+        # NaN without noise: there is no parameter, and epsilon must not be asked for one.
         return np.full(len(layout.positions), self.noise.setting or np.nan)
 
     def spend(self, table: EmbeddingTable, layout: Layout, parameter: Values) -> Values:

@@ -82,6 +82,7 @@ def _compute_law(scales: Values, max_square: float, damping: float) -> Values:
     distinct, counts = np.unique(scales, return_counts=True)
     total = np.zeros(GRID_BINS + 1, np.complex128)
     for scale, count in zip(distinct, counts, strict=True):
+        # `expm1` keeps the digits of the lowest bins, where 1 - exp(-x) would cancel.
         inside = np.diff(-np.expm1(-ends / scale))
         means = np.divide(
             np.diff(2 * scale**2 * _compute_gamma_cdf(ends / scale)),
@@ -93,6 +94,8 @@ def _compute_law(scales: Values, max_square: float, damping: float) -> Values:
         share = np.clip(means / step - np.arange(GRID_BINS), 0, 1)
         mass = inside * (1 - share)
         mass[1:] += (inside * share)[:-1]
+        # Equal scales at once: a product of transforms is a sum of logarithms. Counts are whole, so
+        # the branch of a complex logarithm does not matter.
         total += count * np.log(np.fft.rfft(mass * damping_weights, 2 * GRID_BINS))
     law: Values = (
         np.fft.irfft(np.exp(total), 2 * GRID_BINS)[:GRID_BINS].clip(min=0) / damping_weights
@@ -107,5 +110,6 @@ def _compute_gamma_cdf(x: Values) -> Values:
     """
     near = np.minimum(x, 0.05)
     series = near**3 / 6 * (1 - near * (3 / 4 - near * (3 / 10 - near * (1 / 12 - near / 56))))
+    # The closed form subtracts nearly equal numbers near 0.
     probability: Values = np.where(x < 0.05, series, 1 - np.exp(-x) * (1 + x + x * x / 2))
     return probability

@@ -86,6 +86,7 @@ class BookMechanism:
         for view, start, members, part in self._split_by_book(table, block):
             part_law = None
             if isinstance(self.mechanism, Law):
+                # `released` is left out: the mechanism draws each word alone.
                 part_law = self.mechanism.log_probs(view, part, parameter[members])
             if part_law is None:
                 return None
@@ -131,6 +132,7 @@ class BookMechanism:
                 view,
                 start,
                 members,
+                # The memo holds results about the whole layout, which are wrong for a part.
                 Block(layout=replace(layout, roles=roles, memo={}), rows=rows),
             )
             start += len(view)

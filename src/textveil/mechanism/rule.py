@@ -23,6 +23,7 @@ EXPONENT_CAP = 20.0
 So every candidate keeps a weight of at least 2^21.
 """
 
+# The largest weight that `choose_weighted` takes; float64 is exact up to it.
 WEIGHT_SCALE = 2.0**50
 
 LOG_RATIO_ROUNDING = 2 * math.log1p(math.exp(EXPONENT_CAP) / WEIGHT_SCALE)
@@ -104,6 +105,7 @@ class Exponential:
         if self.calibration == "paper":
             return epsilon / 2
         curve = table.curve
+        # Half of epsilon is always safe, for the constant is never more than 2c.
         return epsilon / 2 if curve is None else np.maximum(curve.solve(epsilon), epsilon / 2)
 
     def compute_weights(self, distances: Values, c: Values) -> Ints:
@@ -142,6 +144,8 @@ class Exponential:
                 "at least one row of the table must be a candidate, and none is: check the "
                 "candidates"
             )
+        # All values of a row are drawn at once, so that they do not depend on which proposals of
+        # other rows are refused.
         values = draws.bits(2 * PROPOSALS)
         order, starts = _group_pairs(rows, c)
         candidates = np.full(len(rows), -1)
@@ -162,6 +166,7 @@ class Exponential:
                 candidates[chunk] = self._find_accepted(
                     table, rows[chunk], c[chunk], values[chunk], lines, upper, sums
                 )
+        # A row that refused all proposals is drawn from its weights directly: the law is the same.
         all_rows = np.arange(len(table))
         for i in np.flatnonzero(candidates < 0).tolist():
             distances = table.pairs.compute_distances(np.full(len(table), rows[i]), all_rows)
@@ -216,8 +221,10 @@ class Exponential:
             weight = self.compute_weights(
                 table.pairs.compute_distances(rows[open_rows], candidate)[:, None], c[open_rows]
             )[:, 0]
+            # Accepting by weight / (upper weight) is exact only where that is at most 1.
             if (weight > upper_weight << shift).any():
                 raise ArithmeticError("a bound of the exact draw does not hold")
+            # Random low bits make the target uniform below the upper weight at full resolution.
             fine_target = (remainder << shift) + (
                 values[open_rows, 2 * proposal + 1] >> (PROPOSAL_BITS - shift)
             )
@@ -296,6 +303,7 @@ def _compute_upper_weights(
     width = -(-len(table) // BLOCK_CANDIDATES)
     upper = np.zeros((len(rows), width * BLOCK_CANDIDATES), np.float32)
     sums = np.empty((len(rows), width), np.int64)
+    # A very large c overflows float32: minus infinity times distance 0 would be NaN.
     slope = np.maximum(-c * (table.pairs.length_scale / math.log(2)), -1e30).astype(np.float32)[
         :, None
     ]
@@ -304,6 +312,7 @@ def _compute_upper_weights(
         bounds *= slope[lines]
         bounds += largest
         weights = np.floor(np.exp2(bounds, out=bounds), out=upper[lines, start:stop])
+        # Above the bound, and never 0: the distance cap leaves every candidate a weight.
         weights += 1
         if among is not None:
             weights *= among[start:stop]

@@ -106,6 +106,8 @@ class Select:
         """Computes every position's parameter: c, nominal epsilon or epsilon."""
         epsilons = self.context.divide_epsilon(layout, epsilon)
         if isinstance(self.rule, Exponential):
+            # Epsilon is per unit of the original distance, which a projection may lengthen by this
+            # factor.
             return self.rule.find_parameter(table, epsilons / table.lipschitz)
         if isinstance(self.rule, BucketRule):
             return self.rule.find_parameter(table, self._hybrid, epsilons)
@@ -172,6 +174,7 @@ class Select:
         """Draws the released rows [n], wave after wave."""
         released = np.full(len(parameter), PLACEHOLDER, np.int64)
         layout = block.layout
+        # The exponential rule limits what it holds by itself.
         row_cells = 1 if isinstance(self.rule, Exponential) else len(table)
         if isinstance(self.rule, Staircase) and isinstance(self.utility, Distance):
             row_cells = int(self.rule.compute_level_ends(table)[-2])
@@ -238,6 +241,7 @@ class Select:
                     self.utility.compute_scores(table, block, part, context_rows),
                     parameter[part],
                 )
+            # Only now: a wave sees what was released before it, as in a draw.
             context_rows[wave] = before[wave]
         return law
 

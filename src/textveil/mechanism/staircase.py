@@ -88,6 +88,7 @@ class Staircase:
             if self.heights is None
             else np.array(self.heights)
         )
+        # At a very large epsilon exp is 0, and the last level would lose its words.
         return np.maximum(
             np.ceil(WEIGHT_SCALE * np.exp(-epsilon[:, None] * (1 - heights))), 1
         ).astype(np.int64)
@@ -202,6 +203,7 @@ def _is_beyond(
     is_tied_outside = (exact > reach[private]) | (
         (exact == reach[private]) & (rows[which] > last[private])
     )
+    # The one nearest word is the private row itself, so that all others are outside.
     is_outside[which, private] = True if end == 1 else is_tied_outside
     is_outside[np.arange(len(rows)), rows] = False  # a row is the nearest to itself
     return is_outside

@@ -66,6 +66,7 @@ class Mixing:
         No protected position j spends more than epsilon_j: min of epsilon_j / C_j over a row. Safe
         because sum_i rate_i f_ij <= (epsilon_j / C_j) C_j. Exact for the identity.
         """
+        # Words that pass have no budget, so that they bound no rate.
         quotient = np.full(self.size, np.inf)
         quotient[self.positions] = epsilon / self.sum_columns()[self.positions]
         rate: Values = np.where(self.weights > 0, quotient[self.columns], np.inf).min(
@@ -136,6 +137,7 @@ class Window:
         offsets, weights = self._compute_gaussian()
         reach = rank[:, None] + offsets
         inside = (reach >= first) & (reach < end)
+        # Beyond the ends of a text the word itself is a valid index; its weight there is 0.
         columns = members[np.where(inside, reach, rank[:, None])]
         entries = np.where(inside, weights, 0.0)
         if self.balanced:

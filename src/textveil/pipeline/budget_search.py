@@ -87,6 +87,7 @@ def resolve_budget(config: Config, *, table: EmbeddingTable | None = None) -> Co
         )
 
     def compute_success(epsilon: float) -> float:
+        # Words of budget 0 become placeholders, and are not drawn.
         budgets = sorted({budget for budget in _list_budgets(config, epsilon) if budget > 0})
         parameters = [
             mechanism.calibrate(loaded_table, Layout.build(1), np.array([budget]))[0]
@@ -150,6 +151,7 @@ def search_epsilon(success: Callable[[float], float], risk: float) -> float:
     if current <= risk:
         return high
     while high > low * (1 + EPSILON_TOLERANCE):
+        # The tolerance is relative, so the middle is taken in logarithms.
         middle = math.sqrt(low * high)
         low, high = (middle, high) if success(middle) <= risk else (low, middle)
     return low

@@ -85,6 +85,7 @@ class Parts:
 
     def with_parts(self, **parts: Any) -> Self:
         """Returns a copy with some parts replaced; the claim stays."""
+        # The constructor of a subclass takes options, and would build and check all parts again.
         copy = object.__new__(type(self))
         Parts.__init__(copy, **{**vars(self), **parts})
         return copy
@@ -111,6 +112,7 @@ class Parts:
         if (
             not self.table.is_projection
             and table.name in registry.list_names("table")
+            # Another table may have the same name, so that only this very object is loaded by it.
             and load_table(table.name, metric=table.metric, device=table.device) is table
         ):
             state["table"] = (table.name, table.metric, table.device, book, self.table.spelling)
@@ -228,6 +230,7 @@ def _yield_parameters(
 def _list_epsilons(rule: Budget | None) -> dict[int, float]:
     """Returns a built-in rule's finite positive epsilons, by group number."""
     budgets: Sequence[float] = rule.budgets if isinstance(rule, Grouped) else ()
+    # Not `isinstance`: a subclass may assign other budgets.
     budgets = (rule.epsilon,) if type(rule) is Uniform else budgets
     return {i: budget for i, budget in enumerate(budgets) if 0 < budget < math.inf}
 

@@ -152,6 +152,7 @@ def replace_equal_steps(
     if parts.figures is None:
         return steps
     equal = steps.copy()
+    # Without a session, figures are equal within one text only.
     notes_by_text = [notes or Changes(Snapshot()) for _ in tokens.texts]
     owner = tokens.owners
     for i, figure in plan.figures.items():
@@ -217,6 +218,7 @@ class Replay:
         self.replayed = np.zeros(len(tokens.words), np.bool_)
         self.replayed[self._words] = notes.has_rows(self._law, self._figures)
         drawn_units = np.array(notes.has_rows(self._law, self._keys), np.bool_)
+        # A word is a repetition only if all of its pieces were drawn before.
         self.replayed[unit_of[self._units[~drawn_units]]] = False
 
     def apply(self, release: DrawResult) -> DrawResult:
@@ -242,6 +244,7 @@ class Replay:
 def _describe_law(parts: Parts) -> str:
     """Describes what a draw depends on except word, group and budget."""
     claim, table = parts.claim, parts.table
+    # A statement without a seed must never cover a draw that came from one.
     kind = "seeded" if parts.randomness.is_seeded else "drawn"
     kind = LASTING_PREFIX + kind if parts.words.lasting else kind
     return (

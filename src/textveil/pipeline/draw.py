@@ -61,6 +61,7 @@ def draw(parts: Parts, protection: Protection, plan: Plan) -> DrawResult:
     names, name_losses = _draw_names(parts, protection, plan)
     steps, step_losses = _draw_steps(parts, protection, plan)
     rows = mechanism.privatize(table, plan.block, parameter, rng=parts.randomness)
+    # A mechanism may be anybody's, so that its output is checked before it is used.
     mechanism_rows, spent = _check_output(
         rows, mechanism.spend(table, layout, parameter), len(budgets), len(table)
     )
@@ -70,6 +71,7 @@ def draw(parts: Parts, protection: Protection, plan: Plan) -> DrawResult:
             cast(Restricting, mechanism).compute_restricted_epsilon(table, layout, parameter),
             len(budgets),
         )
+    # Rounding errors are cut off; what really exceeds a budget stays, and the statement shows it.
     spent = np.where(spent <= budgets * (1 + SPENDING_TOLERANCE), np.minimum(spent, budgets), spent)
     bound = caps = parts.claim.compute_ldp(spent)
     if parts.claim.kind == "metric" and isinstance(mechanism, Capped):
@@ -109,6 +111,7 @@ def compute_parameters(parts: Parts, plan: Plan) -> tuple[Values, Values]:
     parameter = mechanism.parameters(table, layout)
     budgets = np.full(len(layout.positions), np.inf)
     if parameter is None and plan.epsilon is not None:
+        # The losses of a word's pieces add up, so that they share its budget.
         budgets = (plan.epsilon / plan.counts)[layout.words]
         parameter = mechanism.calibrate(table, layout, budgets)
     if parameter is None:
@@ -197,6 +200,7 @@ def _build_spend(
     infinite = next(
         filter(None, reasons), "" if np.isfinite(epsilon + ldp) else "an infinite budget"
     )
+    # Infinite spending is listed with its reason, never added to a total.
     if infinite:
         return Spend(metric=metric, table=table, epsilon=0, ldp=0, words=words, infinite=infinite)
     return Spend(

@@ -184,6 +184,7 @@ def make_plan(
     is_idle = protection.hidden | protection.moved  # words whose row is not used
     if epsilon is not None:
         is_idle = is_idle | (~protection.named & ((epsilon == 0) | np.isinf(epsilon)))
+    # A mechanism that looks at neighbours may need the row of every word.
     rows, counts, is_known = _lookup_rows(
         parts,
         tokens.words,
@@ -265,6 +266,7 @@ def get_draw_key(word: int, protection: Protection, epsilon: Values | None) -> s
     kind = protection.get_group(word)
     if epsilon is None or protection.named[word] or protection.moved[word]:
         return kind
+    # Another budget is another law, so that equal words under it do not share a draw.
     return f"{kind} {epsilon[word]!r}"
 
 

@@ -355,12 +355,16 @@ class Privatizer(Parts):
         if self.words.lasting:
             (session or Session()).lasting([])  # raises where the session does not last
         tokens = tokenize(texts, first=first)
+        # A book that was made from private texts voids the statement: refused before anything is
+        # drawn.
         if (book := self.table.root.book) is not None:
             book.refuse(texts)
         detections = detect(self, tokens, queries, deduplicate=session is None)
         release = partial(
             self._release_once, start, first, tokens, detections, memo, look_up_all, session
         )
+        # `release` is called again where another thread committed in between, so that detection,
+        # which takes long, is not part of it.
         return release(None)[0] if session is None else session.transaction(release)
 
     def _release_once(
@@ -383,6 +387,7 @@ class Privatizer(Parts):
         replayed, replayed_here, replay = self._find_replayed(
             tokens, protection, plan, notes, session
         )
+        # Reserved before the draw: a release that would pass a limit must never have been drawn.
         if session is not None and session.counts_spending:
             session.reserve(plan_spending(self, protection, plan, replayed))
         rng = derive_randomness(self, tokens, protection, epsilon, first=first, step="words")
@@ -391,6 +396,8 @@ class Privatizer(Parts):
             release = replay.apply(release)
         shown_rows = release.rows
         if self.rerank.m > 1:
+            # Spelled for the language model only: without notes, or the session would remember
+            # words that are never shown.
             as_drawn = spell(
                 self,
                 tokens,
@@ -442,6 +449,7 @@ class Privatizer(Parts):
         if not session.repeats:
             return replayed, replayed_here, None
         replay = Replay(self, tokens, protection, plan, notes, session.repeats)
+        # Where groups are drawn, an equal text draws its labels anew, and so spends again.
         return replayed | (replay.replayed & (not self.drawn_groups)), replayed_here, replay
 
     def _draw(self, protection: Protection, plan: Plan) -> DrawResult:
@@ -572,6 +580,7 @@ def _split_batches(
     """Groups texts with their queries into batches."""
     batch: list[tuple[str, str | None]] = []
     characters = 0
+    # `repeat` has no end; real queries must be as many as the texts.
     for text, query in zip(texts, queries, strict=not isinstance(queries, repeat)):
         batch.append((text, query))
         characters += len(text) if hasattr(text, "__len__") else 0

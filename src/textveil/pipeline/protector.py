@@ -156,6 +156,7 @@ def _require_hiding(privatizer: Privatizer) -> Privatizer:
     """
     grouping, budget = privatizer.grouping, privatizer.budget
     if grouping is not None and grouping.detection.settings.detectors:
+        # The first two groups are those of sensitive words.
         none_left = isinstance(budget, Grouped) and not any(budget.budgets[:2])
         if grouping.hidden is None or none_left:
             return privatizer

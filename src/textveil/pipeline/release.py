@@ -146,6 +146,8 @@ def spell(  # noqa: PLR0913 - most are options, given by keyword
         output_words = [word.lower() for word in output_words]
     consistent, earlier = parts.words.consistent, [0] * len(tokens.texts)
     if notes is not None:
+        # What passes comes first: no name or placeholder may then be assigned that the text
+        # contains.
         earlier = _note_passing(tokens, output_words, kinds, notes, new_values)
         _note_replaced(tokens, protection, plan, output_words, kinds, notes, consistent=consistent)
     originals = _hide_words(parts, tokens, protection, output_words, kinds, notes, first)
@@ -282,6 +284,8 @@ def _note_replaced(
     names = np.flatnonzero(protection.named & (kinds == _DRAWN)).tolist()
     dates = [i for i in plan.figures if kinds[i] == _NUMBER and protection.get_group(i) in DATES]
     for i in [*names, *dates]:
+        # The answer of `claim_name` tells which originals are equal: asked only where the mask
+        # does.
         unchecked = protection.named[i] and not consistent
         if unchecked or notes.claim_name(tokens.words[i], output_words[i]):
             notes.add_replacement(tokens.words[i], output_words[i])
@@ -312,6 +316,7 @@ def _hide_words(
         placeholders = _make_placeholders(parts, values, notes, passing, first + b)
         opaque = find_opaque_ranges(tokens.texts[b]) if places else None
         for i, placeholder in zip(places, placeholders, strict=True):
+            # In markup, a bare <...> would be read as a tag.
             in_markup = _is_in_markup(opaque, int(tokens.starts[i]))
             output_words[i] = html.escape(placeholder) if in_markup else placeholder
         originals.append(values)
@@ -459,6 +464,7 @@ def _group_equal(
     places: dict[object, list[int]] = {}
     for i, kind in enumerate(kinds):
         if kind is Kind.PLACEHOLDER and numbered:
+            # One placeholder may stand escaped in markup, and bare elsewhere.
             places.setdefault(html.unescape(texts[i]), []).append(i)
         elif kind in (Kind.WORD, Kind.NUMBER) and classes[i] >= 0:
             places.setdefault(classes[i], []).append(i)

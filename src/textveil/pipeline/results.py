@@ -28,6 +28,7 @@ class Private:
         """Drops the originals: a pickled result may go elsewhere."""
         return partial(Private, text="", words=(), kept=False), ()
 
+    # Without these two, a copy would go through `__reduce__` and lose the originals.
     def __copy__(self) -> Self:
         """Returns the object itself: it is frozen, and stays in the process."""
         return self

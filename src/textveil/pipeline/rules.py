@@ -486,6 +486,7 @@ def check_exclusions(setup: Setup) -> None:
     Raises:
         TextveilError: the first rule of the table that is broken, or a part that cannot be made.
     """
+    # In this order: later rules rely on parts that earlier ones have checked.
     for rule in EXCLUSIONS:
         if rule.when(setup) and not rule.must(setup):
             raise rule.error(rule.say(setup))

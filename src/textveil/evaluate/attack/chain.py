@@ -231,6 +231,7 @@ class WindowChannel:
         low, high = (float(squares.mean()) * bound for bound in SOFTNESS_BOUNDS)
         fits = {}
         for group in groups:
+            # Thinned out evenly, so that the scores fit in memory.
             group = group[:: -(-len(group) * len(rows) // (MAX_WINDOW_SCORES // 2))]
             scores = centres[group] @ rows.T
             scores -= offset
@@ -273,6 +274,7 @@ class WindowChannel:
         total = len(chain.place)
         for start in range(0, total, WORDS_AT_ONCE):
             report(step, start, total)
+            # Words overlap by as many as messages travel; those farther away have no effect.
             first, end = max(0, start - MESSAGE_ROUNDS), min(total, start + WORDS_AT_ONCE)
             part = chain.select(slice(first, min(total, end + MESSAGE_ROUNDS)))
             candidates, belief = self._infer(part)
@@ -345,6 +347,8 @@ class WindowChannel:
             scores += self.log_prior
             if self.offset.any():
                 scores -= share[part, None] * self.offset
+            # A word may have stayed as it was, however rare it is: what was released is always a
+            # candidate.
             for output in forced:
                 np.put_along_axis(scores, output[part, None], np.inf, axis=1)
             best = find_highest(scores, size)
@@ -444,8 +448,10 @@ def _fit_softness(scores: Floats, output_rows: Ids, low: float, high: float) -> 
     By bisection, given scores [b, V]: the likelihood is concave in 1 / tau.
     """
     output_score = scores[np.arange(len(output_rows)), output_rows].mean()
+    # A share of 0 times minus infinity would be NaN.
     finite = np.maximum(scores, -1e30)
     for _ in range(12):
+        # The bounds are a factor of 1,000 apart, so the middle is taken in logarithms.
         middle = (low * high) ** 0.5
         mean = np.einsum("ij,ij->i", softmax(scores / middle), finite).mean()
         low, high = (low, middle) if mean < output_score else (middle, high)

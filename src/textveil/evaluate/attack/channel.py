@@ -303,6 +303,7 @@ def _build_per_position(view: View, positions: Ids, lines: Sequence[Floats]) -> 
 def _yield_parts(view: View) -> Iterator[Ids]:
     """Yields positions of one parameter whose distinct released rows fit in memory."""
     limit = max(1, MAX_LOG_PROBABILITIES // len(view.table))
+    # A placeholder tells the same under any parameter, so that all of them are one group.
     _, group = np.unique(
         np.where(view.output_rows == PLACEHOLDER, 0.0, view.parameter), return_inverse=True
     )
@@ -529,6 +530,7 @@ def weigh(log_density: Floats, counts: Floats) -> Floats:
     """
     for part in slice_rows(log_density):
         weights = log_density[part]
+        # A factor of the draw cancels in the quotient below, and exp does not underflow.
         weights -= weights.max(axis=1, keepdims=True)
         np.exp(np.maximum(weights, MIN_LOG_DENSITY, out=weights), out=weights)
         weights /= (weights @ counts)[:, None]
@@ -584,6 +586,7 @@ class _DrawPool:
                 first, last = int(line[chunk[0]]), int(line[chunk[-1]]) + 1
                 member = line[chunk] == np.arange(first, last)[:, None]
                 sums[first:last] += member.astype(np.float32) @ weights
+        # Of many hits only the first were weighed; they stand for all.
         share = np.maximum(hits, 1) / np.clip(hits, 1, max_weighed)
         with np.errstate(divide="ignore"):
             np.log(sums, out=sums)

@@ -143,6 +143,7 @@ def _yield_law_queries(requests: Sequence[tuple[View, Ids]]) -> Iterator[_LawQue
         mechanism, layout = get_contextual(view), view.layout
         memo = memos.setdefault((layout.verbatim, layout.documents.tobytes()), {})
         for place, i, logits in _yield_logits(view, positions, memo):
+            # Equal logits are one law. The digest spares keeping V numbers for each position.
             key = mechanism, blake2b(logits.tobytes()).digest()
             if key not in queries:
                 queries[key] = _LawQuery(law=mechanism.build_conditional(view.table, logits))

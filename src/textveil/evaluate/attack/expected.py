@@ -58,6 +58,7 @@ def compute_word_success(
         if repeats is not None:
             places = np.flatnonzero(repeats.view.parameter == parameter)
             expected += [
+                # The repeats are the same texts several times over, in the same order.
                 (which % len(positions), log_prior)
                 for which, log_prior in yield_priors(repeats.view, prior, places)
             ]
@@ -141,6 +142,8 @@ def _group_cells(
     for cells, log_prior in expected:
         for place, cell in enumerate(cells.tolist()):
             cell_prior = log_prior[min(place, len(log_prior) - 1)]
+            # By address: comparing V numbers would take longer, and `expected` keeps the arrays
+            # alive.
             groups[which[cell]].setdefault(cell_prior.ctypes.data, ([], cell_prior))[0].append(cell)
     return groups
 

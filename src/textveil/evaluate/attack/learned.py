@@ -295,6 +295,8 @@ class Learned:
             program, trial_texts, releases=len(view.other_releases) + 1, names=True
         )
         protected_share = _estimate_protected_share(simulated)
+        # Weights are fitted with counts that leave out the tried texts, or neighbours would seem to
+        # tell more than they do. The attack itself uses all texts.
         trial_knowledge, full_knowledge = (
             self._learn_knowledge(view, texts, protected_share) for texts in (count_texts, public)
         )
@@ -353,6 +355,7 @@ class Learned:
 
     def _memoize(self, key: object, make: Callable[[], _Result]) -> _Result:
         """Returns a memoized result; only the last `MAX_MEMO_ENTRIES` used keys are kept."""
+        # Taken out and put back, so that the order of keys is that of their last use.
         result: _Result = self._memo.pop(key) if key in self._memo else make()
         self._memo[key] = result
         for old in list(self._memo)[:-MAX_MEMO_ENTRIES]:

@@ -170,6 +170,8 @@ class WordEstimate:
 
         For positions with the estimates [p, d].
         """
+        # Half the squared distance, negative, without the estimate's own square, which is the same
+        # for all rows.
         scores = [
             self.scale * (estimates @ rows.T - np.square(rows).sum(axis=1) / 2)
             for rows in table.yield_slabs()

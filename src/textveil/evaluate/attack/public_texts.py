@@ -32,6 +32,7 @@ A text that shares more of its runs with the tried texts is not counted, unless 
 MAX_TRIAL_SHARE = 1 / 3
 """The largest share of the texts that is tried."""
 
+# 2^64 divided by the golden ratio, a usual multiplier of hashes.
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 
 Hashes = NDArray[np.uint64]
