@@ -95,8 +95,8 @@ def read_rows(path: str, field: str | None, option: str = "--field") -> Iterator
         )
     if not os.path.isfile(path):
         raise InputError(
-            f"no such file, {quote_file(path)}{streams.suggest_file(path)}; give a file of texts, "
-            "or - for standard input"
+            f"no such file, {quote_file(path)}; give a file of texts, or - for standard input"
+            f"{streams.suggest_file(path)}"
         )
     try:
         return formats.read_texts(formats.find_source(Path(path), field=field))

@@ -142,9 +142,8 @@ def open_input(argument: str | None) -> Iterator[BinaryIO]:
         raise InputError(f"the input {quote_file(argument)} is a folder; give a text or a file")
     if not os.path.exists(argument):
         raise InputError(
-            f"no such file, {quote_short(argument)}{suggest_file(argument)}. The argument looks "
-            "like a path; if it is the text "
-            "itself, pass it on standard input"
+            f"no such file, {quote_short(argument)}: the argument looks like a path; if it is the "
+            f"text itself, pass it on standard input{suggest_file(argument)}"
         )
     try:
         stream = open(argument, "rb")  # noqa: SIM115 - closed below; only opening is under this try
