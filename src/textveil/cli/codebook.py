@@ -335,6 +335,7 @@ def books(
 
 def _round_up(share: float) -> str:
     """Rounds a share up to three digits."""
+    # A bound that is rounded down would not hold.
     return f"{math.ceil(1000 * share) / 1000:.3f}"
 
 

@@ -405,6 +405,7 @@ def _read_kind(hint: Any) -> tuple[Any, float | None]:
         rules = [rule for note in notes for rule in getattr(note, "metadata", ())]
         minimum = next((rule.ge for rule in rules if hasattr(rule, "ge")), None)
     if get_origin(hint) is Literal:
+        # "" stands for an option that was not given, and cannot be typed.
         return Literal[tuple(filter(None, get_args(hint)))], None
     if get_origin(hint) is tuple:
         return list[str], None

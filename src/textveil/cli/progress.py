@@ -178,6 +178,7 @@ class DisplaySchedule:
                 self._name, self._first, self._since = name, done, self.clock()
             self._done, self._total = done, total
             self.display.step(name, done, total)
+        # Outside of the lock, which `update` takes, too.
         self.update()
 
     def close(self) -> None:

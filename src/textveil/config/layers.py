@@ -116,7 +116,9 @@ def _build_config(layers: list[Layer], profile: str | None, complete: bool) -> C
     own_paths = [f"mechanism.{parameter}"] if parameter else []
     budgets = ["epsilon", *own_paths, "groups.base", "risk"]
     merged = _merge(
-        [_correct_paths(layer, name) for layer in _drop_foreign_options(layers, name)], budgets
+        # Dropped first: options of another mechanism would be refused as unknown.
+        [_correct_paths(layer, name) for layer in _drop_foreign_options(layers, name)],
+        budgets,
     )
     mechanism_options = _select_below("mechanism.", merged)
     mechanism_options.pop("name", None)
@@ -173,6 +175,7 @@ def _merge(layers: Iterable[Layer], budgets: list[str]) -> dict[str, Any]:
                 f"{layer.source} must set {' or '.join(budget_paths)}, not both: each follows "
                 "from the other"
             )
+        # A prior goes with a risk only, so another budget removes it, too.
         replaced = budgets if "risk" in budget_paths else [*budgets, "prior"]
         lower = {
             path: value

@@ -493,6 +493,7 @@ def load(kind: RegistryKind, name: str) -> Callable[..., Any]:
     try:
         module, _, path = entry.target.partition(":")
         target = reduce(getattr, filter(None, path.split(".")), import_module(module))
+    # SystemExit, because a script that is imported may end the program.
     except (Exception, SystemExit) as error:
         if entry.package == "textveil":
             raise

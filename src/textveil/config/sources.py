@@ -173,6 +173,7 @@ def read_marked(path: Path) -> tuple[dict[Any, Any], dict[YamlPath, int]]:
     for place, line in _yield_marks(
         yaml.compose(content.decode("utf-8-sig"), yaml.SafeLoader), (), set()
     ):
+        # `safe_load` takes the last of two equal names without a word.
         if place in lines:
             raise ConfigError(
                 f"{_describe_file(path)} has {quote_short(str(place[-1]))} twice, in lines "
@@ -189,6 +190,7 @@ def _yield_marks(
 
     A node that occurs in several places is visited once.
     """
+    # Aliases of aliases would else be visited exponentially often.
     if id(node) in node_ids:
         return
     node_ids.add(id(node))
@@ -289,6 +291,7 @@ def parse_scalar(text: str) -> Any:
     """
     stripped = text.strip()
     if re.fullmatch(r"[-+]?[0-9]+", stripped):
+        # Floats end at 309 digits, and `int` refuses some thousands with an error of its own.
         return int(stripped) if len(stripped) <= 300 else _parse_finite(stripped)
     if _FLOAT.fullmatch(stripped):
         number_text = (

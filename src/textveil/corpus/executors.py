@@ -116,6 +116,7 @@ class LocalExecutor:
         while True:
             try:
                 for pair in self._draw_items(draw, unfinished, remaining_items, waiting):
+                    # A result shows that the work goes on: only deaths in a row count.
                     retries_left = self.retries
                     yield pair
                 return
@@ -143,10 +144,13 @@ class LocalExecutor:
         """
         assert self._pool is not None
         for item in _take_items(unfinished, remaining):
+            # Kept while it is submitted: a broken pool raises there, and the item would be lost.
             unfinished.append(item)
+            # The pool starts its processes in `submit`.
             with self._prepare_start():
                 future = self._pool.submit(draw, item)
             waiting[future] = unfinished.pop()
+            # One item waits behind each that is drawn, so that no process is idle between two.
             if len(waiting) >= 2 * self.workers:
                 yield from _yield_done(waiting)
         while waiting:
@@ -213,6 +217,7 @@ def _yield_done(waiting: dict[Future[Result], Item]) -> Iterator[tuple[Item, Res
     They are removed from `waiting`.
     """
     for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+        # Before the item is removed: where its process died, it must be drawn again.
         result = future.result()
         yield waiting.pop(future), result
 
@@ -232,4 +237,5 @@ def _start_worker(threads: int, pipe: connection.Connection) -> None:
 
 def _exit_with_parent(pipes: list[Any]) -> None:
     connection.wait(pipes)
+    # `sys.exit` would end this thread only.
     os._exit(1)

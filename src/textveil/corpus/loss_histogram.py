@@ -101,6 +101,7 @@ class LossHistogram:
         for amount in sorted(self.counts):
             rank -= self.counts[amount]
             if rank <= 0:
+                # Amounts are rounded up, so the last one may lie above the exact largest.
                 return min(amount, self.largest)
         return 0
 

@@ -124,6 +124,7 @@ class PartWorker:
             batches = source.format.read_batches(
                 file, source.columns, start=part.cut.start, stop=part.cut.stop
             )
+            # Hashed behind the compressor: `verify` compares files as they are stored.
             with formats.open_compressor(hashing_stream.redirect(target), source.packing) as packed:
                 releases = state.release_batches(batches, source.columns.texts, part)
                 source.format.write(
@@ -134,6 +135,7 @@ class PartWorker:
                 # a run that was given up has no sessions any more
                 require_ownership(self.output, self.run)
                 self.mapping.keep(state.placeholders)
+            # Checked once more, just before the end of the block gives the part its name.
             require_ownership(self.output, self.run)
         record = {
             "run": self.run,
@@ -146,6 +148,7 @@ class PartWorker:
             **state.build_record(),
         }
         done_folder = self.output.get_folder(WORK_FOLDER).get_folder("done")
+        # Before the record, which says that the part is done.
         if self.options.subject is not None:
             done_folder.write(SUBJECTS_FILE.format(part.number), state.pack_subjects(), mode=0o600)
         done_folder.write(RECORD_FILE.format(part.number), json.dumps(record).encode(), mode=0o600)
@@ -229,6 +232,7 @@ class _PartState:
             self.rows += len(batch)
             self.copied += _count_words(self._yield_copied(batch))
             yield batch, releases
+        # Read last, so that a change of the file while its rows were read shows, too.
         identity = rows_hash.hexdigest(), self.rows, storage.read_fingerprint(part.path)
         if identity != (part.cut.digest, part.cut.rows, part.state):
             raise InputError("the input changed during the run; restore it and use --resume")

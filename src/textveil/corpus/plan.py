@@ -193,6 +193,7 @@ def start_run(
         if config.seed is None
         else KeyedRandomness.derive_key(config.seed)
     )
+    # Before the run's file, so that no run is there without its key.
     _write_key(key, content)
     digest = sha256(content).hexdigest()
     corpus_run = CorpusRun(
@@ -246,6 +247,7 @@ def _resume_run(output: Storage, folder: Storage, pins: Mapping[str, Any], key: 
             f"{RUN_FILE} of the interrupted run is damaged; delete the key of the "
             "run and the output folder yourself"
         ) from None
+    # As they come out of JSON, which has lists for tuples.
     wanted_pins = json.loads(json.dumps(pins))
     differing = [
         option
@@ -315,6 +317,7 @@ def _write_key(path: Path, key: bytes) -> None:
         with open(descriptor, "wb") as stream:
             stream.write(key)
             stream.flush()
+            # On the disk before any draw: without its key, a resumed run would draw anew.
             os.fsync(stream.fileno())
         streams.sync_folder(str(path.absolute()))
 

@@ -91,6 +91,7 @@ class RayExecutor:
         variables = {name: os.environ[name] for name in ACTOR_VARIABLES if name in os.environ}
         actor_class = ray.remote(_Worker).options(
             num_cpus=self._cpus,
+            # No limit here: the next line bounds how often a task is tried.
             max_restarts=-1,
             max_task_retries=MAX_RETRIES,
             runtime_env={"env_vars": variables},

@@ -181,6 +181,7 @@ def publish(
     }
     document["sha256"] = _compute_digest(document)
     manifest = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1)
+    # The last check: with the manifest, the release counts as finished.
     require_ownership(corpus_run.output, corpus_run.name)
     corpus_run.output.write(MANIFEST_FILE, manifest.encode() + b"\n", subfolder=WORK_FOLDER)
     return FinishedRelease(manifest=document, statement=statement)
@@ -296,6 +297,7 @@ def finish(
             _require_abandoned(storage, has_run, give_up)
         key = _find_key(storage, key_file)
         if has_run and not is_finished:
+            # First, because it refuses a wrong store: then nothing has been destroyed yet.
             _forget_sessions(folder, store)
         if has_run and key is not None:
             read_run_key(folder, key).destroy()
@@ -303,6 +305,7 @@ def finish(
         for name in parts:
             if name in (MARKDOWN_FILE, PAGE_FILE) or PART_FILE.fullmatch(name):
                 storage.delete(name)
+        # Last, because the run's file in it is what allows another try after a failure.
         folder.remove()
 
 

@@ -90,5 +90,6 @@ def compute_mark(key: bytes, purpose: str, *parts: str | None) -> bytes:
     digest = blake2b(key=key, digest_size=16, person=f"tv/{purpose}".encode()[:16])
     for part in parts:
         content = b"" if part is None else part.encode(errors="surrogatepass")
+        # With lengths, ("ab", "c") and ("a", "bc") have different digests; 0 stands for None.
         digest.update((0 if part is None else len(content) + 1).to_bytes(8, "little") + content)
     return digest.digest()

@@ -156,6 +156,7 @@ def run(  # noqa: PLR0913 - most are options, given by keyword
             other_fields=_list_other_fields(surveys),
             inputs=len(files),
         )
+        # Only now: until the manifest is written, the run may need its key to go on.
         if not keep_key:
             release.end_run(output_storage, key)
         return finished

@@ -94,6 +94,7 @@ class SparkExecutor:
             )
         for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
             session_builder = session_builder.config(f"spark.executorEnv.{name}", "1")
+        # The second number of local[N,F] is how often a task may be tried in all.
         session = session_builder.master(
             cluster or f"local[{workers},{MAX_RETRIES + 1}]"
         ).getOrCreate()
@@ -117,6 +118,7 @@ class SparkExecutor:
         item_list = list(items)
         for first in range(0, len(item_list), step):
             batch = item_list[first : first + step]
+            # As many partitions as items, so that each item is a task of its own.
             frame = self._session.range(0, len(batch), 1, len(batch))
             for number, payload in self._collect(
                 frame.mapInArrow(_build_task(draw, batch), TASK_SCHEMA)

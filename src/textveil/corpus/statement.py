@@ -416,6 +416,7 @@ class CorpusStatement:
             )
             if histogram.largest:
                 sentence += f" By their other words alone the bound is {largest} (median {median})."
+        # By sound, not by letter: a user, a unit, an heir.
         a = "an" if regex.match(r"(?!eu|one)[aeio]|u(?!s|ni|ti)|hono|heir", person) else "a"
         if histogram.largest > LARGE_EPSILON * MICRO:
             sentence += (
@@ -523,6 +524,7 @@ def _explain_odds(guarantee: Guarantee, bound: float) -> str:
     """
     other = "word" if guarantee.oov == "surrogate" else "word of the table"
     other = other if guarantee.unit == "word" else "word as long"
+    # Capped, because exp overflows; a factor above `MAX_FACTOR` is not shown.
     factor, addition = f"at most {math.ceil(math.exp(min(bound, 99))):,}", ""
     if bound > math.log(MAX_FACTOR):
         factor, addition = (

@@ -252,10 +252,12 @@ def _has_repeats(marks: Sequence[Marks]) -> bool:
     Each array is sorted by its first halves.
     """
     slices = max(1, -(-sum(map(len, marks)) // MARKS_PER_SLICE))
+    # Marks are uniform, so equal ranges of their first halves hold about as many each.
     bounds = [(1 << 64) * i // slices for i in range(slices)]
     for low, high in zip(bounds, [*bounds[1:], None], strict=True):
         pieces = []
         for array in marks:
+            # The last bound would be 2**64, which uint64 does not have.
             end = len(array) if high is None else int(np.searchsorted(array[:, 0], np.uint64(high)))
             pieces.append(np.array(array[int(np.searchsorted(array[:, 0], np.uint64(low))) : end]))
         merged = np.concatenate(pieces) if pieces else np.empty((0, 2), np.uint64)

@@ -132,6 +132,7 @@ async def _admit(
     if refusal := gateway.check_origin(request.headers):
         raise refusal
     identify = partial(gateway.identify_caller, request.headers, counts=True)
+    # Keys are looked up in a file, for which the event loop must not wait.
     caller = identify() if gateway.policy.keys is None else await run_in_threadpool(identify)
     body = await read_request(request, operation, gateway.policy.limit)
     rules = gateway.policy.rules
@@ -186,6 +187,7 @@ async def _respond(
         options=options,
     )
     create_stream = operation.choose_stream(released)
+    # Once more: the log may have failed while the texts were released.
     process.check()
     with record.trace_step("upstream"):
         response = await send(gateway, operation, request, released, restorer, caller)

@@ -129,6 +129,7 @@ class Conversation:
                     whole=is_complete,
                 )
             )
+        # Behind `finally`: a generator that is being closed must not yield.
         if tail:
             yield tail
 

@@ -165,8 +165,10 @@ class Gateway:
         )
         with lock:
             combined = [combination for combination in variants if len(combination) > 1]
+            # Requests choose the combinations, so their number must be bounded.
             if len(rules) > 1 and len(combined) >= MAX_COMBINATIONS:
                 del variants[combined[0]]
+            # Another thread may have built it meanwhile: then that one stays, and all share it.
             return variants.setdefault(rules, built)
 
     def select_variant(
@@ -214,7 +216,9 @@ class Gateway:
             self, privatizer=self._explicit_privatizer, upstream=upstream, policy=policy
         )
         successor.load()  # so that no request waits for it
+        # Clients without a key go on with their conversations.
         vars(successor)["_keyless_account"] = self._keyless_account
+        # The class is frozen. One assignment, so that a request never sees half of a policy.
         vars(self)["current"] = successor
 
     @cached_property

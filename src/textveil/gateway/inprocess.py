@@ -196,6 +196,7 @@ class ChatGuard:
             TextveilError: protecting it failed.
         """
         with _convert_errors():
+            # The prefix keeps a conversation that is called like the other account apart from it.
             account = UNNAMED_ACCOUNT if conversation is None else f"conversation {conversation}"
             make_pseudonym = partial(self._make_pseudonym, account)
             request = ParsedRequest(operation, body, self._policy, make_pseudonym)
@@ -312,6 +313,7 @@ def _convert_errors() -> "Iterator[None]":
         message = error.message
     except RecursionError:
         message = "JSON in the request is nested too deeply"
+    # Out here, so that no chained error holds the request.
     raise InputError(message)
 
 

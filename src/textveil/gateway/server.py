@@ -213,6 +213,7 @@ def create_server(
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:
             if self.should_exit:
                 self.force_exit = True
+            # uvicorn's handler raises the signal again at the end, and then the status is not 0.
             elif sig == signal.SIGTERM:
                 self.should_exit = True
             else:

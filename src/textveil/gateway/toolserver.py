@@ -69,6 +69,7 @@ ADDRESS_FIELDS = ("resources", "contents", "content", "messages")
 SCHEME = "textveil:"
 """URI scheme of addresses with something hidden, so that they stay addresses."""
 
+# Clients may percent-encode the brackets of a placeholder in an address.
 _PLACEHOLDER = regex.compile(f"(?:{OPENING}|%3[Cc])([A-Z][A-Z0-9_]*)(?:{CLOSING}|%3[Ee])")
 
 
@@ -219,12 +220,14 @@ class ToolServer:
             headers = {"Authorization": f"Bearer {key}"} if key else {}
             # No read timeout: the session has the one for answers.
             wait = httpx2.Timeout(self.policy.timeout, read=None)
+            # Proxies of the environment could read plain http, so they are used for https only.
             trusted = self.upstream.lower().startswith("https:")
             async with httpx2.AsyncClient(headers=headers, timeout=wait, trust_env=trusted) as http:
                 yield streamable_http_client(
                     self.upstream, http_client=http, max_sse_event_size=None
                 )
             return
+        # Variables with the prefix may hold keys, such as that of the store.
         environment = {
             name: value for name, value in os.environ.items() if not name.startswith("TEXTVEIL_")
         }

@@ -243,6 +243,7 @@ def _replace_contents(message: BaseMessage, plain: JsonObject) -> BaseMessage:
     result = message.model_copy(
         update={name: plain.get(name, empty[name]) for name in fields if name != "type"}
     )
+    # A copy keeps the extra fields of the original, which the rules drop.
     result.__pydantic_extra__ = {}
     return result
 
@@ -444,6 +445,7 @@ class _PieceRestorer:
             piece = _build_chunk(piece)
         self._received = piece if self._received is None else self._received + piece
         self._id = piece.id or self._id
+        # LangChain computes the calls of a piece from its `tool_call_chunks`.
         plain = piece.model_dump(exclude={"tool_calls", "invalid_tool_calls", "chunk_position"})
         restored, paths = self._request.restore_piece(
             plain, ANSWER_MESSAGE, partial(_find_place, plain)

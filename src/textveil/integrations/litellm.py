@@ -253,6 +253,7 @@ def _extract_request(data: JsonObject) -> JsonObject:
     The rest is the proxy's own.
     """
     body = (data.get("proxy_server_request") or {}).get("body") or {}
+    # With the client's own fields, so that those which no table knows do not pass unread.
     names = {*(CHAT.request.fields or ()), *body} - PROXY_FIELDS
     return {name: data[name] for name in names if name in data}
 

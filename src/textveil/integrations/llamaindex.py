@@ -475,6 +475,7 @@ class NodeProtector(BaseNodePostprocessor):
         }
         return TextNode(
             id_=node.node_id,
+            # Without its metadata, which LlamaIndex would write into the text.
             text=self._privatizer.with_parts(source="tool")
             .privatize(node.get_content(metadata_mode=MetadataMode.NONE), session)
             .text,

@@ -86,6 +86,7 @@ class TextveilStage(ProcessingStage[DocumentBatch, DocumentBatch]):  # type: ign
             list_texts(frame[self._text]), frame[self._id].tolist(), self._text
         )
         new_frame = frame.copy()
+        # They are not checked, and may hold text.
         new_frame.attrs = {}
         new_frame[self._text] = [None if result is None else result.text for result in results]
         return DocumentBatch(

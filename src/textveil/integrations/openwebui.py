@@ -199,6 +199,7 @@ def _find_bases(models: Mapping[str, Any], model: str) -> list[JsonObject]:
     """
     result: list[JsonObject] = []
     name: str | None = model
+    # Bounded, because base models may name each other in a circle.
     while name is not None and len(result) <= len(models):
         if name not in models:
             raise ConfigError("Open WebUI does not know the model or its base model")
@@ -241,6 +242,7 @@ async def _yield_events(response: Any) -> AsyncGenerator[Any]:
     remainder = b""
     try:
         async for piece in body:
+            # Split as bytes: a piece may end inside a line, or inside a character.
             *lines, remainder = (
                 remainder + (piece.encode() if isinstance(piece, str) else bytes(piece))
             ).split(b"\n")

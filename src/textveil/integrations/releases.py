@@ -126,6 +126,7 @@ class TableRelease:
 
     @classmethod
     def _load_state(cls, state: tuple[Any, ...]) -> Self:
+        # Not by `__init__`, which would make another key, and delete it at the end.
         result = cls.__new__(cls)
         result.name, result._packed, path, result._digest = state[:4]
         result._path = Path(path)
@@ -299,6 +300,7 @@ def normalize_names(columns: str | Iterable[str]) -> tuple[str, ...]:
 
 def _format_id(value: object) -> str:
     if isinstance(value, str):
+        # The letter keeps the string "1" and the number 1 apart.
         return f"s{value}"
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise InputError(f"ids must be strings or whole numbers, got {type(value).__name__}")

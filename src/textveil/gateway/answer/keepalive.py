@@ -41,6 +41,7 @@ async def keep_open(send: Send) -> AsyncIterator[Send]:
             if dict(message["headers"]).get(b"content-type", b"").startswith(b"text/event-stream"):
                 reminder = asyncio.create_task(send_comments())
         elif reminder is not None and not message.get("more_body"):
+            # Before the last message is sent, because no comment may follow it.
             reminder.cancel()
         await send(message)
 

@@ -203,6 +203,7 @@ def convert_failures() -> Iterator[None]:
         failure = RequestError(504, "the upstream timed out", code="upstream")
     except httpx2.HTTPError:
         failure = RequestError(502, "the upstream cannot be reached, or broke off", code="upstream")
+    # Out here, because a chained error of the HTTP client would hold the request.
     raise failure
 
 
@@ -238,6 +239,7 @@ def build_refusal(
         for name in ERROR_FIELDS
         if isinstance(fields.get(name), str)
     }
+    # Shorter words, such as Bearer, may stand in any message.
     secrets = [word for key in keys for word in key.split() if len(word) > 7]
     joined = "\n".join(texts.values())
     if "message" not in texts or any(word in joined for word in secrets):

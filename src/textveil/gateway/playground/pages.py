@@ -172,5 +172,6 @@ class Pages:
             self._pages.pop(token, None)
 
     def _forget(self) -> None:
+        # `get_page` moves a page to the end, so the first one has been idle the longest.
         while self._pages and next(iter(self._pages.values())).used < monotonic() - IDLE_SECONDS:
             self._pages.popitem(last=False)

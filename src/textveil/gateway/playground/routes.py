@@ -264,6 +264,7 @@ class Playground:
         incoming = iter([{"type": "http.request", "body": content, "more_body": False}])
 
         async def receive() -> Any:
+            # Behind the new body come the messages of the page: if it leaves, the request ends.
             return next(incoming, None) or await request.receive()
 
         gateway = self._gateway.current

@@ -44,6 +44,7 @@ DAY_SECONDS = 86_400
 USE_RESOLUTION = 60
 """Seconds after which the use of a key is noted again."""
 
+# The index allows a new key under the name of a revoked one.
 CREATE_TABLE = """
 create table keys (
     id text primary key, name text not null, hash blob not null unique, made integer not null, expires integer,
@@ -52,6 +53,8 @@ create table keys (
 create unique index names on keys (name) where revoked is null;
 """
 
+# One statement, so that two processes never take the same token.
+# max(0, ...), because the clock may be set back.
 TAKE_TOKEN = """
 update keys set filled = :now, tokens = min(:most, coalesce(tokens + max(0, :now - filled) * :most / 60, :most)) - 1
 where id = :id and min(:most, coalesce(tokens + max(0, :now - filled) * :most / 60, :most)) >= 1 returning tokens
@@ -228,6 +231,7 @@ class GatewayKeys:
             query = "select tokens, filled from keys where id = ?"
             row = connection.execute(query, (key.id,)).fetchone()
         tokens = min(float(requests), row["tokens"] + max(0.0, now - row["filled"]) * requests / 60)
+        # Never 0, which would say that the request was counted.
         return max(0.001, float(1 - tokens) * 60 / requests)
 
     # ---- the file --------------------------------------------------------------------------------
@@ -243,6 +247,7 @@ class GatewayKeys:
                 connection.executescript(f"{CREATE_TABLE} {settings}")
                 connection.close()
                 with suppress(FileExistsError):  # another process was faster
+                    # A link fails where there is a file; a rename would replace the keys in it.
                     os.link(temporary, self._path)
             finally:
                 os.unlink(temporary)

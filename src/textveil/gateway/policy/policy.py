@@ -143,6 +143,7 @@ class Upstream:
     def __post_init__(self) -> None:
         for route in {operation.route for operation in load_operations()}:
             base = self.url.rstrip("/").removesuffix(f"/{route}")
+            # A single word, such as models, may end a base URL, unless /v1 stands before it.
             if base != self.url.rstrip("/") and ("/" in route or base.endswith("/v1")):
                 raise ConfigError(
                     f"ends in the route {route}, which the gateway adds: give the base URL, {base}"

@@ -335,6 +335,7 @@ class ChatChunks:
     @property
     def is_complete(self) -> bool:
         """True once the whole answer has come."""
+        # Some upstreams leave [DONE] out: then it is enough that all choices have ended.
         return self._done or (bool(self._texts) and not self._open)
 
     @property
@@ -365,6 +366,7 @@ class ChatChunks:
             index = answer_choice.get("index", i)
             restored = self._restore_choice(index, answer_choice)
             if answer_choice.get("finish_reason") is not None:
+                # Held-back text must come before the chunk that ends its choice.
                 if restored["delta"]:
                     yield self._build_chunk(index, restored["delta"])
                 yield from self._flush(index)
@@ -430,6 +432,7 @@ class ChatChunks:
             return path
         item = delta[path[0]][path[1]]
         number, id_ = item.get("index"), item.get("id")
+        # Without an index, ids tell calls apart; a piece without an id goes on with the last.
         if number is None and path[0] == "tool_calls":
             ids = self._ids[index]
             if id_ and id_ not in ids:

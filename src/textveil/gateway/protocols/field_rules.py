@@ -288,6 +288,7 @@ def _is_private(name: str) -> bool:
         return has_private_form(name) or bool(
             load_detector("patterns").find([name[:MAX_NAME_CHARACTERS]])
         )
+    # A name that could not be checked is not shown.
     return True
 
 

@@ -550,6 +550,7 @@ def _find_quotation(
             return -1
     if not before[index].startswith(old, start):
         return -1  # the upstream counts offsets in another way
+    # The first search begins at 0. Each goes on behind the last hit: `count` counts no overlaps.
     place = -len(new)
     for _ in range(before[index].count(old, 0, start) + 1):
         place = after[index].find(new, place + len(new))
@@ -681,6 +682,7 @@ class MessageEvents:
             bare = {name: value for name, value in delta.items() if name != field}
             remaining = self._restorer.restore_json(bare, DELTA)
             piece = self._restore_piece(index, kind, delta[field])
+            # A delta that is held back as a whole is left out; one that came empty passes.
             if piece or not delta[field]:
                 yield Event("content_block_delta", {**data, "delta": {**remaining, field: piece}})
             return

@@ -211,6 +211,7 @@ class Operation:
         names = re.findall(r"{(\w+)", self.path)
         if not remaining.keys() >= set(names):
             raise RequestError(400, "the name at the end of the path is not valid")
+        # `quote` leaves slashes, which names of models may have.
         path = re.sub(
             r"{(\w+)(?::path)?}", lambda part: quote(str(remaining.pop(part[1]))), self.path
         )

@@ -31,6 +31,7 @@ CACHE_SECONDS = 300.0
 After that, the text before a piece is read again.
 """
 
+# Possessive, so that long runs of spaces are not tried again and again.
 _JSON = regex.compile(r"\s*+(?:\{\s*+[\"}]|\[\s*+[\"\[{\]])")
 """Pattern of the beginning of JSON with text in it.
 
@@ -106,8 +107,10 @@ class PieceRestorer:
         """
         with self._lock:
             self._forget()
+            # Taken out, because two requests must not feed one restorer.
             cached = self._cache.pop(self._compute_digest(before), None) if before else None
         restorer = None if cached is None else cached.restorer
+        # With more text, what began as plain may turn out to be JSON, which is escaped otherwise.
         if restorer is None or is_json(before) != is_json(before + text):
             restorer = self._create_restorer(before + text)
             restorer.feed(before)

@@ -328,6 +328,7 @@ class ResponseEvents:
         Without places, only texts of the kind that the event ends are meant; without kind, all.
         """
         delta_kind = kind.replace(".done", ".delta") if not places else ""
+        # The end of an item names fewer places than its texts do, so it closes all of them.
         keys = [
             key for key in self._open if set(places) <= set(key[1]) and delta_kind in ("", key[0])
         ]

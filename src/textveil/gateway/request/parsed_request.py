@@ -226,6 +226,7 @@ def _is_result(body: Any, path: Path) -> bool:
     The role of the message does not matter.
     """
     for step in path:
+        # Such as tool_result, web_search_tool_result and function_call_output.
         if isinstance(body, dict) and str(body.get("type")).endswith(("result", "output")):
             return True
         try:

@@ -111,6 +111,7 @@ class MessageReleaser:
         """Releases the plain texts of a message, in place."""
         plain = [i for i, form in enumerate(forms) if form in (TEXT_FORM, LABEL_FORM)]
         results: list[Result] = []
+        # Runs of one source, so that the results keep the order of the texts.
         for source, indices in groupby(plain, message.get_source):
             privatizer = self._privatizer.with_parts(source=source)
             results += privatizer.privatize_many([texts[i] for i in indices], session)
@@ -135,6 +136,7 @@ class MessageReleaser:
         for i, end in enumerate(ends[:-1]):
             low = max(start for start in starts if start <= max(0, end - MIN_CONTEXT))
             ends[i] = self._find_end(text, low, starts[i], end)
+        # An identifier may reach over whole parts, which then become empty.
         ends = list(accumulate(ends, max))
         return [text[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
@@ -227,6 +229,7 @@ def _release_values(
     texts = [str(item) for item in _find_texts(value, is_wanted)]
     results = list(privatizer.privatize_many(texts, session))
     released = [result.text for result in results]
+    # Not written anew: providers' prompt caches need the same bytes from turn to turn.
     if released == texts:
         return text, results
     changed = _replace_texts(value, is_wanted, iter(released))
@@ -256,6 +259,7 @@ def _replace_texts(value: Any, is_wanted: TextFilter, released: Iterator[str]) -
     """Replaces the wanted texts of JSON, in the order of `_find_texts`."""
     if isinstance(value, dict):
         return {
+            # Python evaluates a key before its value, which is the order of `_find_texts`.
             next(released) if is_wanted(name, True) else name: _replace_texts(
                 item, is_wanted, released
             )

@@ -118,6 +118,7 @@ class AuditLog:
         try:
             before = os.fstat(fd).st_size
             if os.write(fd, line) < len(line):  # the disk is full
+                # Under the lock no other process has added a line, so only this one is cut off.
                 os.ftruncate(fd, before)
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         finally:

@@ -206,6 +206,7 @@ class ServerProcess:
         if self.is_grace_over:
             for timeout in self._timeouts:
                 if timeout.when() is None:
+                    # 0 is past on the loop's clock, so it expires at once.
                     timeout.reschedule(0)
         return not self._open_requests or current_time >= self._end_time + FINAL_SECONDS
 
@@ -224,6 +225,7 @@ class ServerProcess:
                 finally:
                     self._timeouts.discard(timeout)
         except TimeoutError:
+            # Not that of the grace, but a timeout of the work itself.
             if not timeout.expired():
                 raise
         raise self.build_stop_error()
@@ -315,6 +317,7 @@ async def run_while_connected(request: "Request", work: Coroutine[Any, Any, T]) 
         leaving.cancel()
         if not working.done():
             working.cancel()
+            # It may be in a thread, and only when that ends is it known what was spent.
             await asyncio.wait({working})
     raise ClientDisconnect()
 

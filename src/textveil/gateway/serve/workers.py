@@ -94,6 +94,7 @@ class WorkerSupervisor:
         self._before = {
             number: signal.signal(number, self._handle_signal) for number in self._signals
         }
+        # Nobody writes into it: a read ends when the supervisor, the only writer, is gone.
         life = os.pipe()
         try:
             while self._code is None or self._alive:
@@ -139,6 +140,7 @@ class WorkerSupervisor:
         for number, handler in self._before.items():
             signal.signal(number, signal.SIG_IGN if number == signal.SIGHUP else handler)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, self._signals)
+        # A copy of life[1] that stayed open would hide the supervisor's end.
         for descriptor in (reader, life[1], *self._alive.values()):
             os.close(descriptor)
         with suppress(OSError):
