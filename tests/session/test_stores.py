@@ -206,7 +206,8 @@ def test_what_is_searched_for_is_found_however_it_is_written(written):
 
 
 def test_a_wrong_or_missing_key_is_one_error_and_changes_nothing(url, keys, tmp_path, monkeypatch):
-    release(SQLStore(url).open("anna"), ("PERSON", "Maria Silva"))
+    with SQLStore(url) as kept:  # closed: a connection that ends later writes its log to the file
+        release(kept.open("anna"), ("PERSON", "Maria Silva"))
     moved = keys.rename(tmp_path / "elsewhere")
     before = (tmp_path / "veil.db").read_bytes()
     with pytest.raises(StoreError, match="missing"):
