@@ -140,7 +140,7 @@ def test_levels_and_profiles_change_it(page):
     expect(page.locator(".mark")).to_have_count(2)
     page.get_by_label("identifiers", exact=True).check()
     expect(page.locator(".mark")).to_have_count(1)
-    expect(page.locator("#level-about")).to_contain_text("Only what has a form")
+    expect(page.locator("#level-about")).to_contain_text("Only identifiers with a fixed form")
     page.locator("#profile").select_option("document")
     expect(page.locator(".mark.other").first).to_be_visible()
     expect(page.locator("#level input:checked")).to_have_value("personal")
