@@ -33,7 +33,7 @@ from textveil.mechanism import Block, Layout
 from textveil.randomness import Floats, Values
 from textveil.table.codebook import Book, compute_fingerprints, hash_words
 from textveil.table.embedding import EmbeddingTable, PieceVectors, load_table
-from textveil.table.frequency import compute_shares
+from textveil.table.row_frequency import compute_shares
 
 if (
     signal.getsignal(signal.SIGINT) == signal.SIG_IGN

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from textveil.table import frequency
+from textveil.table import row_frequency
 from textveil.table.embedding import load_table
 from textveil.text.tokens import tokenize
 from training import cli, data
@@ -78,7 +78,7 @@ def pack(content: bytes) -> bytes:
 def on_rows(name: str) -> bytes:
     """How many words of the package's list map to each row of a packaged table, in NumPy's format."""
     buffer = io.BytesIO()
-    np.save(buffer, frequency.count_by_row(load_table(name)).astype(np.uint32))
+    np.save(buffer, row_frequency.count_by_row(load_table(name)).astype(np.uint32))
     return buffer.getvalue()
 
 

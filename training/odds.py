@@ -34,8 +34,8 @@ from torch import Tensor, nn
 
 from textveil.detect import load_detector
 from textveil.detect import scoring as model
-from textveil.detect.adapters import TaggerDetector
 from textveil.detect.detectors import find_all
+from textveil.detect.library_taggers import TaggerDetector
 from textveil.detect.spans import NAMES, Span
 from textveil.models import TokenClassifier, adapters
 from textveil.models.bundled import WIDTH

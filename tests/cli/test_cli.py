@@ -28,7 +28,7 @@ from textveil.cli import app, demo, progress, texts
 from textveil.config import registry
 from textveil.corpus import runs
 from textveil.errors import TextveilWarning
-from textveil.files import streams
+from textveil.files import text_streams
 from textveil.pipeline import privatizer
 from textveil.table.embedding import EmbeddingTable
 
@@ -608,7 +608,7 @@ def fill(monkeypatch: pytest.MonkeyPatch) -> None:
         os.close(descriptor)
         return Full()
 
-    monkeypatch.setattr(streams, "open", opened, raising=False)
+    monkeypatch.setattr(text_streams, "open", opened, raising=False)
 
 
 @pytest.mark.usefixtures("table", "fill")

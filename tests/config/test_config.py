@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import yaml
 
-from textveil.config import layers, registry, sections, sources
+from textveil.config import layers, option_sources, registry, sections
 from textveil.config.layers import resolve
 from textveil.config.sections import Config, MechanismOptions, TableOptions, WordsOptions
 from textveil.errors import BudgetError, ConfigError, UnknownName
@@ -81,7 +81,7 @@ def test_defaults():
 
 
 def test_every_layer_wins_over_those_below_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(sources, "PROFILES", tmp_path)
+    monkeypatch.setattr(option_sources, "PROFILES", tmp_path)
     write(tmp_path, "mechanism: {name: window, L: 1, sigma: 1}", "base.yaml")
     file = write(tmp_path, "mechanism: {L: 2, side: left}\nwords: {oov: keep}\nepsilon: 10\n")
     environ = {"TEXTVEIL_MECHANISM__L": "3", "TEXTVEIL_WORDS__OOV": "error", "OTHER": "x"}
@@ -396,7 +396,7 @@ def test_files_that_say_little(tmp_path, content):
 
 
 def test_a_file_may_name_its_profile_and_an_option_a_better_one(tmp_path, monkeypatch):
-    monkeypatch.setattr(sources, "PROFILES", tmp_path)
+    monkeypatch.setattr(option_sources, "PROFILES", tmp_path)
     write(tmp_path, "description: x\nepsilon: 1\n", "a.yaml")
     write(tmp_path, "description: x\nepsilon: 2\n", "b.yaml")
     file = write(tmp_path, "profile: a\n")
@@ -456,7 +456,7 @@ def test_the_papers_profiles(tmp_path, name, mechanism, options):
     stopwords = "protect" if name in ("paper-santext", "paper-custext", "paper-rantext") else "pass"
     assert (found.epsilon, found.words.stopwords, found.profile) == (None, stopwords, name)
     registry.load("mechanism", mechanism)(**found.mechanism.options)
-    assert 20 < len(sources.describe_profiles()[name]) < 130
+    assert 20 < len(option_sources.describe_profiles()[name]) < 130
     assert resolve(file=write(tmp_path, found.to_yaml())) == found
     lower = resolve(profile=name, overrides=layers.convert_keywords(epsilon=80, table="minilm-s"))
     assert (lower.epsilon, lower.table.name) == (80, "minilm-s")

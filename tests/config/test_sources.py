@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from textveil.config import sources
+from textveil.config import option_sources
 from textveil.errors import ConfigError, UnknownName
 
 # ---- values typed as text ------------------------------------------------------------------------
@@ -45,32 +45,32 @@ from textveil.errors import ConfigError, UnknownName
     ],
 )
 def test_scalars(text, value):
-    found = sources.parse_scalar(text)
+    found = option_sources.parse_scalar(text)
     assert found == value
     assert type(found) is type(value)
 
 
 def test_nan_is_a_number():
-    assert math.isnan(sources.parse_scalar("nan"))
-    assert math.isnan(sources.parse_scalar(".NaN"))
+    assert math.isnan(option_sources.parse_scalar("nan"))
+    assert math.isnan(option_sources.parse_scalar(".NaN"))
 
 
 @given(st.floats(allow_nan=False))
 def test_every_float_that_python_writes_is_read_back(value):
-    assert sources.parse_scalar(repr(value)) == value
+    assert option_sources.parse_scalar(repr(value)) == value
 
 
 @given(st.text(max_size=30))
 def test_any_text_is_some_value_and_always_the_same(text):
-    once, again = sources.parse_scalar(text), sources.parse_scalar(text)
+    once, again = option_sources.parse_scalar(text), option_sources.parse_scalar(text)
     assert type(once) is type(again)
     assert repr(once) == repr(again)
 
 
 @pytest.mark.parametrize("annotation", [None, object, int | None])
 def test_a_text_is_read_as_a_scalar_before_its_type_is_asked(annotation):
-    assert sources.convert_value("a", "5", annotation) == 5
-    assert sources.convert_value("a", "5", str) == "5"
+    assert option_sources.convert_value("a", "5", annotation) == 5
+    assert option_sources.convert_value("a", "5", str) == "5"
 
 
 # ---- settings, variables, files ------------------------------------------------------------------
@@ -81,7 +81,7 @@ def test_a_text_is_read_as_a_scalar_before_its_type_is_asked(annotation):
 )
 def test_a_setting_without_a_path_and_value_is_refused_and_not_repeated(setting):
     with pytest.raises(ConfigError) as caught:
-        sources.parse_assignments([setting])
+        option_sources.parse_assignments([setting])
     named = f", but {setting!r} has no value" if setting == "mechanism.L" else ""
     assert (
         str(caught.value) == f"a setting has the form path=value, such as -o mechanism.L=5{named}"
@@ -89,25 +89,25 @@ def test_a_setting_without_a_path_and_value_is_refused_and_not_repeated(setting)
 
 
 def test_settings_and_flags_must_not_contradict_one_another():
-    assert sources.parse_assignments(
+    assert option_sources.parse_assignments(
         ["epsilon=60", "a.b=x=y"], {"epsilon": "60", "seed": None}
     ) == {
         "epsilon": "60",
         "a.b": "x=y",
     }
     with pytest.raises(ConfigError, match="the command line sets epsilon to two different values"):
-        sources.parse_assignments(["epsilon=60"], {"epsilon": "80"})
+        option_sources.parse_assignments(["epsilon=60"], {"epsilon": "80"})
     with pytest.raises(ConfigError, match=r"sets mechanism\.name to two different values"):
-        sources.parse_assignments(["mechanism=noise", "mechanism.name=polar"])
+        option_sources.parse_assignments(["mechanism=noise", "mechanism.name=polar"])
 
 
 def test_short_paths_are_written_out_and_a_path_has_one_value():
     pairs = [("table", "a"), ("table.name", "a"), ("epsilon", math.nan)]
-    assert sources.collect_values(pairs, "it").keys() == {"table.name", "epsilon"}
+    assert option_sources.collect_values(pairs, "it").keys() == {"table.name", "epsilon"}
     with pytest.raises(
         ConfigError, match=r"^it sets table\.name to two different values; set it once$"
     ):
-        sources.collect_values([*pairs, ("table", "b")], "it")
+        option_sources.collect_values([*pairs, ("table", "b")], "it")
 
 
 def test_variables_have_the_case_of_the_paths_that_are_known():
@@ -117,7 +117,7 @@ def test_variables_have_the_case_of_the_paths_that_are_known():
         "TEXTVEIL_DEBUG": "1",
         "HOME": "/",
     }
-    layer = sources.read_environment(environ, ("words.oov",))
+    layer = option_sources.read_environment(environ, ("words.oov",))
     assert layer.values == {"words.oov": "keep", "mechanism.L": "4"}
     assert layer.fold
 
@@ -127,7 +127,7 @@ def test_a_file_is_flattened(tmp_path):
     path.write_text(
         "description: x\nwords:\ntable: b\nmechanism: {L: 4, name: noise}\nepsilon: 1\n5: 6\n"
     )
-    layer = sources.read_file(path)
+    layer = option_sources.read_file(path)
     assert layer.values == {
         "table.name": "b",
         "mechanism.L": 4,
@@ -139,7 +139,7 @@ def test_a_file_is_flattened(tmp_path):
 
 
 def test_every_profile_is_listed():
-    assert sorted(sources.describe_profiles()) == [
+    assert sorted(option_sources.describe_profiles()) == [
         "data",
         "document",
         "paper-cape",
@@ -155,6 +155,6 @@ def test_every_profile_is_listed():
         "prompt",
         "strict",
     ]
-    assert sources.read_profile("paper-noise").values["mechanism.name"] == "noise"
+    assert option_sources.read_profile("paper-noise").values["mechanism.name"] == "noise"
     with pytest.raises(UnknownName, match="did you mean 'paper-polar'"):
-        sources.read_profile("../paper-polar")
+        option_sources.read_profile("../paper-polar")

@@ -11,7 +11,7 @@ import pytest
 
 from textveil import cli
 from textveil.config import registry, resolve
-from textveil.config.sources import parse_assignments, read_marked
+from textveil.config.option_sources import parse_assignments, read_marked
 from textveil.corpus import RowOptions
 from textveil.corpus.plan import find_key_path, start_run
 from textveil.corpus.release_key import KeyFile
@@ -26,7 +26,7 @@ from textveil.errors import (
     quote_path,
     quote_short,
 )
-from textveil.files import formats, storage, streams
+from textveil.files import formats, storage, text_streams
 from textveil.gateway.errors import RequestError
 from textveil.gateway.policy.policy import Policy
 from textveil.gateway.policy.policy_file import read_policy
@@ -146,18 +146,18 @@ REFUSALS: list[tuple[str, str, Refusal]] = [
     (
         "missing.txt'",
         "no such file",
-        lambda at: streams.open_texts(str(at / "missing.txt")).__enter__(),
+        lambda at: text_streams.open_texts(str(at / "missing.txt")).__enter__(),
     ),
-    ("is a folder", "the input '", lambda at: streams.open_texts(str(at)).__enter__()),
+    ("is a folder", "the input '", lambda at: text_streams.open_texts(str(at)).__enter__()),
     (
         "/no/out.txt'",
         "--output must name a file in an existing folder",
-        lambda at: streams.open_output(f"{at}/no/out.txt").__enter__(),
+        lambda at: text_streams.open_output(f"{at}/no/out.txt").__enter__(),
     ),
     (
         "is a folder",
         "--output must be a file, but '",
-        lambda at: streams.open_output(str(at)).__enter__(),
+        lambda at: text_streams.open_output(str(at)).__enter__(),
     ),
     (
         "release.key'",

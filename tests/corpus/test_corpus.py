@@ -35,7 +35,7 @@ from textveil.corpus import (
 )
 from textveil.corpus.rows import Labels
 from textveil.errors import ConfigError, InputError, OutputError, TextveilError
-from textveil.files import formats, storage, streams, work
+from textveil.files import formats, storage, text_streams, work
 from textveil.files.pieces import LineBatch
 from textveil.guarantee import Guarantee, summarize
 from textveil.pipeline import privatizer
@@ -929,7 +929,7 @@ def test_a_full_disk_leaves_the_finished_parts(rows, tmp_path, monkeypatch, call
         return real(target, *arguments, **more)
 
     with monkeypatch.context() as disk:
-        disk.setattr(streams, "sync_folder", lambda _: None)
+        disk.setattr(text_streams, "sync_folder", lambda _: None)
         disk.setattr(os, call, full)
         with pytest.raises(OutputError, match=r"cannot be written: No space left on device$"):
             run(rows, to=out)

@@ -14,8 +14,9 @@ from spacy.language import Language
 
 from tests.models.conftest import LABELS, SIZE, save, wordpiece
 from textveil import models
-from textveil.detect import adapters
-from textveil.detect.adapters import (
+from textveil.detect import library_taggers
+from textveil.detect.detectors import find_all, load_detector
+from textveil.detect.library_taggers import (
     Gliner,
     Presidio,
     Spacy,
@@ -25,7 +26,6 @@ from textveil.detect.adapters import (
     load_presidio,
     load_tagger,
 )
-from textveil.detect.detectors import find_all, load_detector
 from textveil.detect.spans import TYPE_NAME, TYPES
 from textveil.errors import ConfigError, DetectorError, MissingExtra, ModelError
 from textveil.text import tokenize
@@ -64,9 +64,9 @@ def test_types_have_the_names_of_the_house_or_keep_their_own(label, type_):
 
 
 def test_aliases_lead_to_types_and_never_away_from_one():
-    assert {*adapters.ALIASES.values()} <= {*TYPES}
+    assert {*library_taggers.ALIASES.values()} <= {*TYPES}
     assert all(convert_label(type_) == type_ for type_ in TYPES)
-    assert all(convert_label(question) in TYPES for question in adapters.GLINER_LABELS)
+    assert all(convert_label(question) in TYPES for question in library_taggers.GLINER_LABELS)
 
 
 # ---- taggers of words --------------------------------------------------------------------------------------

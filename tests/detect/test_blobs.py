@@ -7,9 +7,9 @@ import pytest
 
 from textveil import Protector
 from textveil.detect import bounds, visibility
-from textveil.detect.adapters import _mark_continuations
 from textveil.detect.bounds import bind
 from textveil.detect.detectors import load_detector
+from textveil.detect.library_taggers import _mark_continuations
 from textveil.detect.overlaps import keep_surest
 from textveil.detect.spans import Span
 from textveil.models.ragged import PROGRESS_LISTENER

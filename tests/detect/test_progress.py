@@ -12,7 +12,7 @@ import pytest
 from textveil import Privatizer, Protector
 from textveil.detect.detection_cache import SPAN_SIZE, SpanCache
 from textveil.detect.detectors import find_all, load_detector
-from textveil.detect.progress import signal_progress
+from textveil.detect.liveness import signal_progress
 from textveil.detect.spans import Span
 from textveil.errors import DetectorError
 from textveil.models.ragged import PROGRESS_LISTENER, yield_batches

@@ -250,7 +250,7 @@ def test_private_people_go_and_a_text_about_nobody_stays() -> None:
 
 def test_only_the_bundled_tagger_with_its_own_thresholds_tells_its_doubts() -> None:
     from textveil.detect import load_detector
-    from textveil.detect.adapters import TaggerDetector, load_tagger
+    from textveil.detect.library_taggers import TaggerDetector, load_tagger
 
     tagger = load_detector("tagger")
     assert isinstance(tagger, TaggerDetector)

@@ -3,7 +3,7 @@
 import pytest
 
 from textveil import Protector
-from textveil.detect.unmeasured import list_unmeasured
+from textveil.detect.unmeasured_languages import list_unmeasured
 from textveil.errors import ConfigError, InputError
 from textveil.session.state import Session
 

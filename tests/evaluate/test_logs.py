@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from scipy import special
 
-from textveil.evaluate import logs
-from textveil.evaluate.logs import compute_log_sum, find_highest, softmax
+from textveil.evaluate import log_math
+from textveil.evaluate.log_math import compute_log_sum, find_highest, softmax
 
 
 @pytest.fixture(params=[1, 1 << 16])
 def values(request, monkeypatch):
     """Lines of several kinds, worked on one by one, or together."""
-    monkeypatch.setattr(logs, "NUMBERS_AT_ONCE", request.param)
+    monkeypatch.setattr(log_math, "NUMBERS_AT_ONCE", request.param)
     found = np.random.default_rng(0).normal(size=(7, 900)) * 300
     found[1], found[2, ::2], found[3] = 5.0, -np.inf, np.round(found[3] / 300)
     return found

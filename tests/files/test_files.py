@@ -11,7 +11,7 @@ import time
 import pytest
 
 from textveil.errors import ConfigError, InputError, OutputError
-from textveil.files import streams
+from textveil.files import text_streams
 
 MARK = b"\xef\xbb\xbf"
 
@@ -22,21 +22,21 @@ def test_what_an_argument_means(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "letter").write_bytes(b"one\ntwo")
     for text in ("a letter", "", "and/or", "https://a.org/x.txt", "x" * 5000, "one\ntwo"):
-        assert streams.is_text(text)
-        with streams.open_texts(text) as found:
+        assert text_streams.is_text(text)
+        with text_streams.open_texts(text) as found:
             assert list(found) == [text]
     for name in ("letter", ".", "-", "no.txt", "./no", "/no/letter"):
-        assert not streams.is_text(name)
-    with streams.open_texts("letter") as found:
+        assert not text_streams.is_text(name)
+    with text_streams.open_texts("letter") as found:
         assert list(found) == ["one", "two"]
-    with streams.open_texts("letter", whole=True) as found:
+    with text_streams.open_texts("letter", whole=True) as found:
         assert list(found) == ["one\ntwo"]
 
 
 @pytest.mark.parametrize("argument", ["no.txt", "/", "-", None])
 def test_inputs_that_are_not_there(monkeypatch, argument):
     monkeypatch.setattr(sys, "stdin", None)
-    with pytest.raises(InputError), streams.open_texts(argument):
+    with pytest.raises(InputError), text_streams.open_texts(argument):
         pass
 
 
@@ -49,10 +49,10 @@ def test_lines_are_read_one_by_one():
             return super().readline(size)
 
     stream = Counted(MARK + b"a\r\n\nb\rc\nd")
-    found = streams.read_lines(stream)
+    found = text_streams.read_lines(stream)
     assert (next(found), stream.lines) == ("a", 1)
     assert list(found) == ["", "b\rc", "d"]
-    assert streams.read_whole(io.BytesIO(MARK + b"a\r\n")) == "a\r\n"
+    assert text_streams.read_whole(io.BytesIO(MARK + b"a\r\n")) == "a\r\n"
 
 
 @pytest.mark.parametrize(
@@ -60,8 +60,8 @@ def test_lines_are_read_one_by_one():
 )
 def test_bytes_that_are_no_text_are_placed_and_not_held(content, position):
     for read in (
-        lambda: list(streams.read_lines(io.BytesIO(content))),
-        lambda: streams.read_whole(io.BytesIO(content)),
+        lambda: list(text_streams.read_lines(io.BytesIO(content))),
+        lambda: text_streams.read_whole(io.BytesIO(content)),
     ):
         with pytest.raises(InputError, match=rf"byte {position} ") as caught:
             read()
@@ -73,10 +73,10 @@ def test_the_input_is_not_written_over(tmp_path):
     path.write_text("one")
     with (
         pytest.raises(ConfigError, match="must not be the input"),
-        streams.open_texts(str(path), output=str(path)),
+        text_streams.open_texts(str(path), output=str(path)),
     ):
         pass
-    with streams.open_texts(str(path), output=str(tmp_path / "other")) as found:
+    with text_streams.open_texts(str(path), output=str(tmp_path / "other")) as found:
         assert list(found) == ["one"]
 
 
@@ -85,7 +85,7 @@ def test_the_input_is_not_written_over(tmp_path):
 
 def test_a_file_appears_when_the_body_has_ended(tmp_path):
     path = tmp_path / "out"
-    with streams.open_output(str(path)) as sink:
+    with text_streams.open_output(str(path)) as sink:
         sink.write("a\n")
         assert not path.exists()
         assert not sink.terminal
@@ -101,7 +101,7 @@ def test_a_body_that_fails_leaves_what_was_there(tmp_path, raised, old):
         path.write_text(old)
 
     def fail() -> None:
-        with streams.open_output(str(path)) as sink:
+        with text_streams.open_output(str(path)) as sink:
             sink.write("new")
             raise raised
 
@@ -113,17 +113,17 @@ def test_a_body_that_fails_leaves_what_was_there(tmp_path, raised, old):
 
 def test_signals_have_their_old_meaning_afterwards(tmp_path):
     before = signal.getsignal(signal.SIGTERM)
-    with streams.open_output(str(tmp_path / "out")):
+    with text_streams.open_output(str(tmp_path / "out")):
         assert signal.getsignal(signal.SIGTERM) is not before
     assert signal.getsignal(signal.SIGTERM) is before
-    with pytest.raises(OutputError), streams.open_output(str(tmp_path / "no" / "out")):
+    with pytest.raises(OutputError), text_streams.open_output(str(tmp_path / "no" / "out")):
         pass
     assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_a_thread_that_is_not_the_main_one_can_write(tmp_path):
     def write() -> None:
-        with streams.open_output(str(tmp_path / "out")) as sink:
+        with text_streams.open_output(str(tmp_path / "out")) as sink:
             sink.write("a")
 
     thread = threading.Thread(target=write)
@@ -134,11 +134,11 @@ def test_a_thread_that_is_not_the_main_one_can_write(tmp_path):
 
 def test_standard_output(capsys, monkeypatch):
     for path in (None, "-"):
-        with streams.open_output(path) as sink:
+        with text_streams.open_output(path) as sink:
             sink.write("a")
     assert capsys.readouterr().out == "aa"
     monkeypatch.setattr(sys, "stdout", None)
-    with pytest.raises(OutputError, match="is closed"), streams.open_output(None):
+    with pytest.raises(OutputError, match="is closed"), text_streams.open_output(None):
         pass
 
 
@@ -146,26 +146,28 @@ def test_a_read_only_file_is_left_alone(tmp_path, monkeypatch):
     path = tmp_path / "out"
     path.write_text("old")
     monkeypatch.setattr(os, "access", lambda *_: False)  # root may write everywhere
-    with pytest.raises(OutputError, match="read-only"), streams.open_output(str(path)):
+    with pytest.raises(OutputError, match="read-only"), text_streams.open_output(str(path)):
         pass
     assert path.read_text() == "old"
 
 
 def test_json_stays_on_one_line():
     value = {"a": "x\x85y\u2028z\u2029\n é"}
-    line = streams.format_json_line(value)
+    line = text_streams.format_json_line(value)
     assert len(line.splitlines()) == 1
     assert json.loads(line) == value
     assert "é" in line
-    assert streams.format_tab_line("a\tb\r\nc", "d") == "a b c\td\n"
+    assert text_streams.format_tab_line("a\tb\r\nc", "d") == "a b c\td\n"
 
 
 def test_two_files_are_written_in_one_folder_at_once(tmp_path):
     """As a session and an output beside it; and what a killed process left is in nobody's way."""
-    (tmp_path / f".textveil-{os.getpid()}-{next(streams._NUMBERS) + 1}.part").write_text("left")
+    (tmp_path / f".textveil-{os.getpid()}-{next(text_streams._NUMBERS) + 1}.part").write_text(
+        "left"
+    )
     with (
-        streams.open_output(str(tmp_path / "a")) as one,
-        streams.open_output(str(tmp_path / "b")) as other,
+        text_streams.open_output(str(tmp_path / "a")) as one,
+        text_streams.open_output(str(tmp_path / "b")) as other,
     ):
         one.write("1")
         other.write("2")
@@ -181,7 +183,7 @@ def test_a_signal_while_an_object_is_deleted_still_ends_the_process():
             sum(range(1000))  # the handler runs here
 
     def work():
-        with streams.convert_signals():
+        with text_streams.convert_signals():
             Last()
             for _ in range(1000):
                 time.sleep(0.01)

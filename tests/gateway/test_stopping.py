@@ -21,7 +21,7 @@ from textveil import Privatizer
 from textveil.gateway import Gateway, ServingOptions, build_application
 from textveil.gateway.errors import RequestError
 from textveil.gateway.serve.metrics import Metrics
-from textveil.gateway.serve.worker_pools import ThreadPool
+from textveil.gateway.serve.thread_pools import ThreadPool
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ import urllib.request
 import openai
 import pytest
 
-from textveil.config import sources
+from textveil.config import option_sources
 from textveil.errors import ConfigError, EndpointError, UnknownName
 from textveil.models.endpoint import Endpoint
 
@@ -404,7 +404,7 @@ def test_redirects_are_not_followed(endpoint, journal):
 
 
 def test_the_key_is_no_option_of_the_environment():
-    assert sources.read_environment({"TEXTVEIL_LLM_KEY": KEY}, ()).values == {}
+    assert option_sources.read_environment({"TEXTVEIL_LLM_KEY": KEY}, ()).values == {}
 
 
 # ---- logs ----------------------------------------------------------------------------------------------------------

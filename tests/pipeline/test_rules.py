@@ -8,7 +8,7 @@ import pytest
 from tests.fixtures import NOUNS, Stub, book_of, gaussian_rows
 
 from textveil.guarantee import Restricted as Restrict
-from textveil.pipeline import rules
+from textveil.pipeline import option_rules
 from textveil.pipeline.privatizer import Privatizer
 from textveil.protect.budget import Uniform
 from textveil.table import Books
@@ -114,10 +114,10 @@ def given(small_table):
 
 
 def test_every_rule_has_an_example():
-    assert [rule.name for rule in rules.EXCLUSIONS] == list(EXAMPLES)
+    assert [rule.name for rule in option_rules.EXCLUSIONS] == list(EXAMPLES)
 
 
-@pytest.mark.parametrize("rule", rules.EXCLUSIONS, ids=lambda rule: rule.name)
+@pytest.mark.parametrize("rule", option_rules.EXCLUSIONS, ids=lambda rule: rule.name)
 def test_its_example_is_refused_by_this_rule(rule, given, monkeypatch):
     with pytest.raises(rule.error) as caught:
         Privatizer(**given(rule.name))
@@ -127,8 +127,8 @@ def test_its_example_is_refused_by_this_rule(rule, given, monkeypatch):
     def naming(each):
         return replace(each, say=lambda _: each.name)
 
-    named = tuple(map(naming, rules.EXCLUSIONS))
-    monkeypatch.setattr(rules, "EXCLUSIONS", named)
+    named = tuple(map(naming, option_rules.EXCLUSIONS))
+    monkeypatch.setattr(option_rules, "EXCLUSIONS", named)
     with pytest.raises(rule.error) as caught:
         Privatizer(**given(rule.name))
     assert str(caught.value) == rule.name

@@ -28,7 +28,7 @@ from tests.readable import readable
 from textveil.session.database_store import SWEEP_LIMIT, SQLStore
 from textveil.session.sql import encryption
 from textveil.session.sql.database import Database
-from textveil.session.sql.view import EAGER_KINDS, StoredFacts
+from textveil.session.sql.lazy_snapshot import EAGER_KINDS, StoredFacts
 
 CANARIES = (
     "Quillimar Zyxqorvian",

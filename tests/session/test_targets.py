@@ -16,8 +16,8 @@ from markdown_it import MarkdownIt
 from tests.detectors import First
 
 from textveil.pipeline import Protector
-from textveil.session import Changes, Restorer, Session, targets
-from textveil.session.targets import (
+from textveil.session import Changes, Restorer, Session, link_targets
+from textveil.session.link_targets import (
     Allowlist,
     TargetFinder,
     find_host,
@@ -755,7 +755,7 @@ def test_internal_hosts():
 def test_steps_are_linear(protector, monkeypatch):
     """Characters that are read again and again are counted, not seconds."""
     counted = 0
-    texts = targets._Target.join_text
+    texts = link_targets._Target.join_text
     runs = TargetFinder._run_text
 
     def text(self):
@@ -768,7 +768,7 @@ def test_steps_are_linear(protector, monkeypatch):
         counted += self._length
         return runs(self)
 
-    monkeypatch.setattr(targets._Target, "join_text", text)
+    monkeypatch.setattr(link_targets._Target, "join_text", text)
     monkeypatch.setattr(TargetFinder, "_run_text", run)
 
     def steps(answer, known=""):
@@ -807,7 +807,7 @@ def test_steps_are_linear(protector, monkeypatch):
 def test_any_finder_gives_every_place_a_verdict():
     finder, places = TargetFinder(Allowlist()), []
     for i, char in enumerate("a.b/(<'\"`$ \n\\]:@" * 3):
-        place = targets.Insertion("URL" if i % 2 else "")
+        place = link_targets.Insertion("URL" if i % 2 else "")
         places.append(place)
         finder.pass_original("x y" if i % 3 else "https://a.b", place)
         finder.pass_text(char)

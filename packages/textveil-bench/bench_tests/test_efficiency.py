@@ -10,7 +10,7 @@ from textveil.errors import ConfigError, MechanismError
 from textveil.table import store, vectors
 from textveil.text.frequency import load_counts
 from textveil_bench.efficiency import MeasuredSetup, Workload, draw_texts, measure
-from textveil_bench.process import measure_best_run, measure_best_seconds, measure_run
+from textveil_bench.process_usage import measure_best_run, measure_best_seconds, measure_run
 
 LOAD = Workload(words=5, texts=2, batch=3)
 METRICS = [
@@ -111,7 +111,7 @@ def test_the_first_run_does_not_count():
 
 
 HELD = """
-from textveil_bench.process import read_peak_memory
+from textveil_bench.process_usage import read_peak_memory
 
 before = read_peak_memory()
 held = b"x" * (1 << 27)

@@ -15,7 +15,7 @@ from textveil_bench.intervals import Interval
 from textveil_bench.pictures import Map, Panel
 from textveil_bench.report import build_report, curves, options, select_overview, tables
 from textveil_bench.report.gallery import mark_changes
-from textveil_bench.report.markup import format_interval
+from textveil_bench.report.html import format_interval
 from textveil_bench.report.study import Study
 
 CANARY = "<script>alert(1)</script> & $x_1$ \"'"

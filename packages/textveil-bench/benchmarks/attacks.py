@@ -62,7 +62,7 @@ def news(path: Path, count: int | None = None) -> list[str]:
 EXACT = """
 import json, time
 import numpy as np
-from textveil_bench.process import read_peak_memory
+from textveil_bench.process_usage import read_peak_memory
 from textveil.evaluate.attack.channel import find_exact_map
 from textveil.mechanism.papers import exponential
 from textveil.table import load_table

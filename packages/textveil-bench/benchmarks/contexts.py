@@ -15,7 +15,7 @@ from typing import Any
 
 from encoder import texts
 
-from textveil_bench.process import measure_best_run, measure_run, read_peak_memory
+from textveil_bench.process_usage import measure_best_run, measure_run, read_peak_memory
 
 MODES = ("none", "public", "released", "original")
 SETTINGS: dict[str, dict[str, Any]] = {

@@ -103,7 +103,7 @@ def product(
     The table is loaded already in this process; others load it.
     """
     from textveil.config.layers import resolve
-    from textveil.config.sources import parse_assignments
+    from textveil.config.option_sources import parse_assignments
     from textveil.corpus import RowOptions, run
 
     config = resolve(

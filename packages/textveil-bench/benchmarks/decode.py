@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from textveil_bench.process import measure_best_run, read_peak_memory
+from textveil_bench.process_usage import measure_best_run, read_peak_memory
 
 ROWS, BATCH = 30_522, 256
 LARGE, FEW = (2_196_017, 300), 1_024

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from textveil_bench.process import measure_best_seconds
+from textveil_bench.process_usage import measure_best_seconds
 
 TYPES = {
     "PERSON": "PERSON", "GPE": "LOCATION", "LOCATION": "LOCATION", "ORGANIZATION": "ORGANIZATION",

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from importlib.resources import files
 from typing import Any
 
-from textveil_bench.process import measure_best_seconds, read_peak_memory
+from textveil_bench.process_usage import measure_best_seconds, read_peak_memory
 
 JOBS = ("masked LM", "tagger", "reader", "sentences")
 LENGTHS, BATCHES = (25, 200), (1, 16)

@@ -276,7 +276,7 @@ def _of_case(case: "Case", first: int = 0, meant: Sequence[int] | None = None) -
 
     Texts are numbered from `first` on. Of `meant` sentence vectors are compared, of all where it is not given.
     """
-    from textveil.evaluate.attack.context import is_contextual
+    from textveil.evaluate.attack.context_channel import is_contextual
     from textveil.evaluate.attack.posterior import rank_candidates
     from textveil.models import load_sentences
     from textveil.randomness.streams import SeededRandomness

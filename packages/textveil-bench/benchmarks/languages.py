@@ -19,7 +19,7 @@ from typing import Any
 
 from attacks import SEED, news, title  # the file beside this one
 
-from textveil_bench.tasks import models, small_model
+from textveil_bench.tasks import judge_models, small_model
 
 TRIED = 50
 """Words of public texts that the mechanism is tried on, for each text that is attacked."""
@@ -62,7 +62,7 @@ def measurements() -> Iterator[dict[str, Any]]:
             "AG News", mechanism, codes, options, (tuple(public), private[:count]), ATTACKERS
         )
     if all(map(find_spec, small_model.EXTRA)):
-        with tempfile.TemporaryDirectory() as place, models.reduce_precision():
+        with tempfile.TemporaryDirectory() as place, judge_models.reduce_precision():
             own = {"model": str(small_model.convert_model(Path(place)))}
             attackers = {
                 name: {**each, **(own if each.get("language") else {})}

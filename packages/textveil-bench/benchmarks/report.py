@@ -261,7 +261,7 @@ def domains(*titles: str) -> str:
     Raises:
         ValueError: no row has such a metric.
     """
-    from textveil_bench.report.markup import format_budget
+    from textveil_bench.report.html import format_budget
 
     values: dict[str, dict[str, str]] = {}
     texts: dict[str, str] = {}

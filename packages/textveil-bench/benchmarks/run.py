@@ -35,7 +35,7 @@ from rich.table import Table
 
 import gateway
 from textveil_bench.circumstances import read_circumstances
-from textveil_bench.process import measure_best_seconds
+from textveil_bench.process_usage import measure_best_seconds
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]

@@ -17,7 +17,7 @@ from typing import Any
 import contexts
 import numpy as np
 
-from textveil_bench.process import (
+from textveil_bench.process_usage import (
     measure_best_run,
     measure_best_seconds,
     measure_run,

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from textveil_bench.circumstances import read_circumstances
-from textveil_bench.process import measure_run
+from textveil_bench.process_usage import measure_run
 
 ROWS = 1_000
 LENGTH = 20_000
@@ -88,7 +88,7 @@ def comments(count: int, repeated: bool) -> list[str]:
 def corpora(repeat: int) -> Iterator[dict[str, Any]]:
     """A corpus run with the profile `document`, in one process."""
     from textveil.config.layers import resolve
-    from textveil.config.sources import parse_assignments
+    from textveil.config.option_sources import parse_assignments
     from textveil.corpus import RowOptions, run
 
     config = resolve(profile="document", overrides=parse_assignments([], {"epsilon": "8"}))

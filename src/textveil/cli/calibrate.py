@@ -18,7 +18,7 @@ from textveil.cli.console import say
 from textveil.cli.decorators import verb
 from textveil.cli.texts import Field
 from textveil.config.extras import BENCH_PATH, import_library
-from textveil.files import streams
+from textveil.files import text_streams
 
 if TYPE_CHECKING:
     from textveil.config import Config
@@ -112,7 +112,7 @@ def calibrate(
             title=f"{logits.model}, table {logits.table}, {logits.positions:,} hidden words",
             scale="logit",
         )
-        with streams.convert_write_errors():
+        with text_streams.convert_write_errors():
             pictures.save(figure, Path(plot))
 
 

@@ -17,7 +17,7 @@ from textveil.cli import console, session_options, texts
 from textveil.cli.decorators import verb
 from textveil.config.extras import require
 from textveil.errors import InputError, OutputError, TextveilError
-from textveil.files import streams
+from textveil.files import text_streams
 
 if TYPE_CHECKING:
     from textveil.cli.statement_options import StatementForm
@@ -117,7 +117,7 @@ def chat(
     """
     is_interactive = prompt is None and sys.stdin is not None and sys.stdin.isatty()
     if not is_interactive:
-        streams.require_input(prompt)
+        text_streams.require_input(prompt)
     require("openai")
     from textveil.gateway import Conversation
     from textveil.models import Endpoint
@@ -126,9 +126,11 @@ def chat(
     endpoint = Endpoint(url=upstream, model=model, timeout=timeout, temperature=temperature)
     with ExitStack() as stack:
         transcript_sink = (
-            None if transcript is None else stack.enter_context(streams.open_append(transcript))
+            None
+            if transcript is None
+            else stack.enter_context(text_streams.open_append(transcript))
         )
-        sink = stack.enter_context(streams.open_output(None))
+        sink = stack.enter_context(text_streams.open_output(None))
         chat_session = stack.enter_context(session_options.open_session(session, store))
         conversation = Conversation(
             Privatizer.from_config(config), endpoint, chat_session, system=system
@@ -152,14 +154,14 @@ def chat(
 def _read_prompt(prompt: str | None) -> str:
     """Returns the prompt: the argument, or all of standard input."""
     if prompt is not None and prompt != "-":
-        return streams.decode(os.fsencode(prompt))
-    with streams.open_input(prompt) as stream:
-        return streams.read_whole(stream)
+        return text_streams.decode(os.fsencode(prompt))
+    with text_streams.open_input(prompt) as stream:
+        return text_streams.read_whole(stream)
 
 
 def _ask_lines() -> Iterator[str]:
     """Asks for lines on a terminal, and yields non-empty ones."""
-    lines = streams.read_lines(sys.stdin.buffer)
+    lines = text_streams.read_lines(sys.stdin.buffer)
     while True:
         print("> ", end="", file=sys.stderr, flush=True)
         line = next(lines, None)
@@ -173,8 +175,8 @@ def _ask_lines() -> Iterator[str]:
 def _send_turn(
     conversation: "Conversation",
     prompt: str,
-    sink: streams.Output,
-    transcript_sink: streams.Output | None,
+    sink: text_streams.Output,
+    transcript_sink: text_streams.Output | None,
     show_sent: bool,
     statement_form: "StatementForm",
 ) -> None:
@@ -195,7 +197,7 @@ def _send_turn(
     finally:
         if transcript_sink is not None:
             for turn in conversation.turns[turn_count:]:
-                transcript_sink.write(streams.format_json_line(turn.to_json()))
+                transcript_sink.write(text_streams.format_json_line(turn.to_json()))
         if piece and not piece.endswith("\n"):
             sink.write("\n")
 

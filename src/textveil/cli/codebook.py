@@ -178,7 +178,7 @@ def _read_texts(
     """Reads the texts of files, and the labels beside each."""
     from textveil.files import formats
     from textveil.files.fields import UnknownField
-    from textveil.files.streams import suggest_file
+    from textveil.files.text_streams import suggest_file
 
     texts: list[str] = []
     columns: list[list[str]] = [[] for _ in labels]

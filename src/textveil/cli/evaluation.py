@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from textveil.errors import ConfigError, InputError, quote_file
-from textveil.files import formats, streams
+from textveil.files import formats, text_streams
 from textveil.files.fields import UnknownField
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def read_texts(path: str, field: str | None = None, limit: int | None = None) ->
     """
     check_limit(limit)
     if path == "-":
-        with streams.open_texts(None) as lines:
+        with text_streams.open_texts(None) as lines:
             return _take_some(lines, limit)
     return _take_some(read_rows(path, field), limit)
 
@@ -96,7 +96,7 @@ def read_rows(path: str, field: str | None, option: str = "--field") -> Iterator
     if not os.path.isfile(path):
         raise InputError(
             f"no such file, {quote_file(path)}; give a file of texts, or - for standard input"
-            f"{streams.suggest_file(path)}"
+            f"{text_streams.suggest_file(path)}"
         )
     try:
         return formats.read_texts(formats.find_source(Path(path), field=field))
@@ -135,5 +135,5 @@ def write_json(document: Mapping[str, Any], path: str | None) -> None:
 
     Standard output for None.
     """
-    with streams.open_output(path) as sink:
+    with text_streams.open_output(path) as sink:
         sink.write(json.dumps(document, ensure_ascii=False, allow_nan=False) + "\n")

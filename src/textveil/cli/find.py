@@ -13,7 +13,7 @@ import typer
 from textveil.cli import console, progress, texts
 from textveil.cli.decorators import verb
 from textveil.cli.statement_options import say_unmeasured
-from textveil.files import streams
+from textveil.files import text_streams
 
 if TYPE_CHECKING:
     from textveil.config import Config
@@ -54,8 +54,8 @@ def find(
     from textveil.pipeline import Protector
 
     with (
-        streams.open_texts(text, whole=not lines) as inputs,
-        streams.open_output(None) as sink,
+        text_streams.open_texts(text, whole=not lines) as inputs,
+        text_streams.open_output(None) as sink,
     ):
         prompts, prompts_to_search = tee(inputs)
         protector, unmeasured = Protector.from_config(config), set[str]()
@@ -76,7 +76,7 @@ def find(
             unmeasured.update(protector.unmeasured(prompt))
             if as_json:
                 sink.write(
-                    streams.format_json_line(
+                    text_streams.format_json_line(
                         {"findings": [finding.to_json() for finding in findings]}
                     )
                 )
@@ -84,7 +84,7 @@ def find(
             for finding in findings:
                 place = f"{number}:" * lines + f"{finding.start}-{finding.end}"
                 words = prompt[finding.start : finding.end]
-                sink.write(streams.format_tab_line(place, finding.type, words, finding.reason))
+                sink.write(text_streams.format_tab_line(place, finding.type, words, finding.reason))
     if not number:
         console.note("textveil: warning: the input is empty, so there is nothing to find")
     elif not as_json:

@@ -13,7 +13,7 @@ from textveil.cli.console import note, say
 from textveil.cli.decorators import group, verb
 from textveil.cli.sessions import AsJson, Store, format_time, open_store
 from textveil.errors import ConfigError, quote
-from textveil.files import streams
+from textveil.files import text_streams
 
 if TYPE_CHECKING:
     from textveil.session.sql.ledger import Limit
@@ -149,10 +149,10 @@ def export(
     ] = "-",
 ) -> None:
     """Write all entries, one JSON object per line, and check that none is missing and none was changed."""
-    with open_store(store) as opened_store, streams.open_output(file, private=True) as sink:
+    with open_store(store) as opened_store, text_streams.open_output(file, private=True) as sink:
         for entry in opened_store.ledger.entries():
             sink.write(
-                streams.format_json_line(
+                text_streams.format_json_line(
                     {**entry, "made": f"{format_time(int(entry['made']))} UTC"}
                 )
             )

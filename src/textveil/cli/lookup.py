@@ -13,7 +13,7 @@ import typer
 from textveil.cli.console import say
 from textveil.cli.decorators import group, verb
 from textveil.errors import UnknownName
-from textveil.files import streams
+from textveil.files import text_streams
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -204,10 +204,10 @@ DOCSTRING_SECTION = re.compile(r"^(?:Args|Attributes|Returns|Yields|Raises):$", 
 
 
 def _explain_profile(name: str) -> None:
-    from textveil.config import sources
+    from textveil.config import option_sources
 
     say(f"{name} (profile)\n\n{_read_profiles()[name]}\n\nIt sets:")
-    for path, value in sources.read_profile(name).values.items():
+    for path, value in option_sources.read_profile(name).values.items():
         is_list = isinstance(value, list)
         text = (
             ", ".join(map(_spell, value[:4]))
@@ -231,7 +231,7 @@ def demo(config: "Config") -> None:
 
     from textveil.cli import demo as demonstration
 
-    with streams.convert_write_errors():
+    with text_streams.convert_write_errors():
         demonstration.show(Console(highlight=False, soft_wrap=False), seed=config.seed)
 
 

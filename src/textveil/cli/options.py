@@ -458,10 +458,10 @@ class TypedOptions:
         Raises:
             ConfigError: an option is wrong, or missing.
         """
-        from textveil.config import layers, sources
+        from textveil.config import layers, option_sources
 
         flags = {**self.values, **{path.replace("__", "."): value for path, value in more.items()}}
-        overrides = sources.parse_assignments(self.settings, flags)
+        overrides = option_sources.parse_assignments(self.settings, flags)
         config = layers.resolve(
             file=self.file,
             environ=os.environ,

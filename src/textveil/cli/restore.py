@@ -15,7 +15,7 @@ from textveil.cli import console, progress, session_options
 from textveil.cli.decorators import verb
 from textveil.cli.texts import Output
 from textveil.config.extras import require
-from textveil.files import streams
+from textveil.files import text_streams
 
 
 class RestoreScope(StrEnum):
@@ -80,7 +80,7 @@ def restore(
     Placeholders are replaced, and names that stand for exactly one original. Nothing leaves this
     machine. What is printed is as private as the original text.
     """
-    streams.require_input(text)
+    text_streams.require_input(text)
     from textveil.session.session_file import load
 
     with ExitStack() as stack:
@@ -92,13 +92,13 @@ def restore(
         assert opened_session is not None
         escape: Literal["json", "none"] = "json" if json_escape else "none"
         restorer = opened_session.restorer(escape=escape, where=where.value, hosts=host or ())
-        sink = stack.enter_context(streams.open_output(None))
-        if streams.is_text(text):
-            with streams.open_texts(text) as texts:
+        sink = stack.enter_context(text_streams.open_output(None))
+        if text_streams.is_text(text):
+            with text_streams.open_texts(text) as texts:
                 sink.write("".join(map(restorer.feed, texts)) + restorer.close() + "\n")
         else:
-            with streams.open_input(text) as stream:
-                for piece in streams.read_pieces(stream):
+            with text_streams.open_input(text) as stream:
+                for piece in text_streams.read_pieces(stream):
                     sink.write(restorer.feed_bytes(piece))
                 sink.write(restorer.close())
     if restorer.blocked_count:
@@ -171,18 +171,18 @@ def repair(
     release holds for the repaired text, too. If the model changes the placeholders of a text each
     time, that text stays unchanged; a warning says how many there are.
     """
-    streams.require_input(text)
+    text_streams.require_input(text)
     require("openai")
     from textveil.models import Endpoint
     from textveil.models import repair as repair_all
 
     endpoint = Endpoint(url=upstream, model=model)
-    with streams.open_texts(text, whole=whole, output=output) as source:
+    with text_streams.open_texts(text, whole=whole, output=output) as source:
         texts, mark = list(source), source.mark
     with progress.show_bars(unit=" texts") as report:
         repaired = repair_all(texts, endpoint, attempts=attempts, report=report)
-    lines = not whole and not streams.is_text(text)
-    with streams.open_output(output) as sink:
+    lines = not whole and not text_streams.is_text(text)
+    with text_streams.open_output(output) as sink:
         sink.write("" if sink.terminal else mark)
         for repaired_text in repaired:
             line = " ".join(repaired_text.splitlines()) if lines else repaired_text

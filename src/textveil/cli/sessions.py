@@ -15,7 +15,7 @@ from textveil.cli.console import note, say
 from textveil.cli.decorators import group, verb
 from textveil.cli.session_options import STORE_VARIABLE, split_name
 from textveil.errors import ConfigError, quote, quote_file
-from textveil.files import streams
+from textveil.files import text_streams
 
 Store = Annotated[
     str,
@@ -149,7 +149,7 @@ def export(
     """Write a session as a session file, with the originals in clear, readable by its owner only."""
     with open_store(store) as opened_store:
         content = opened_store.open(*split_name(name), new=False).to_json()
-    with streams.open_output(file, private=True, option="the session file") as sink:
+    with text_streams.open_output(file, private=True, option="the session file") as sink:
         sink.write(content + "\n")
 
 

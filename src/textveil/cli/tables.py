@@ -14,7 +14,7 @@ from textveil.cli.calibrate import calibrate
 from textveil.cli.codebook import books, codes, describe_book
 from textveil.cli.console import say
 from textveil.cli.decorators import add, group, verb
-from textveil.files import streams
+from textveil.files import text_streams
 
 table = group(
     "Build tables of word vectors, look at them, and calibrate language models on them.",
@@ -122,7 +122,7 @@ def table_build(
     from textveil.table import store, vectors
 
     with (
-        streams.convert_signals(),
+        text_streams.convert_signals(),
         vectors.open_vectors(
             source,
             format=cast(Any, format),

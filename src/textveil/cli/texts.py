@@ -15,7 +15,7 @@ import typer
 
 from textveil.cli import console, progress, session_options
 from textveil.errors import ConfigError, quote_file
-from textveil.files import formats, streams
+from textveil.files import formats, text_streams
 
 if TYPE_CHECKING:
     from rich import text as rich_text
@@ -113,7 +113,7 @@ def check_files(
         ConfigError: it is a file of rows, each a text, or compressed or binary; or two files are
             one, or there is no place for one.
     """
-    streams.require_input(text)
+    text_streams.require_input(text)
     if text is not None and os.path.isfile(text):
         _check_input(text, whole, files)
     if output is not None and is_folder(output):
@@ -192,7 +192,7 @@ def read_few(text: str | None, *, whole: bool, output: str | None, command: str)
     """
     from textveil.pipeline import BATCH_TEXTS
 
-    with streams.open_texts(text, whole=whole, output=output) as source:
+    with text_streams.open_texts(text, whole=whole, output=output) as source:
         texts = list(islice(source, BATCH_TEXTS + 1))
     if not texts:
         warn_empty()
@@ -242,16 +242,16 @@ def release(
 
     private = _has_originals(as_json, with_original, diff)
     with (
-        streams.open_texts(text, whole=whole, output=output) as texts,
-        streams.open_output(output, private=private) as sink,
+        text_streams.open_texts(text, whole=whole, output=output) as texts,
+        text_streams.open_output(output, private=private) as sink,
     ):
         results = privatize_texts(
             Privatizer.from_config(config).with_parts(source=source), texts, session, store
         )
-        exact = whole and not sink.terminal and not streams.is_text(text)
+        exact = whole and not sink.terminal and not text_streams.is_text(text)
         tracked_results = _show_progress(results, whole=whole, terminal=sink.terminal)
         first = next(tracked_results, None)
-        show_one: Callable[[streams.Output, Result], None] = write_diff
+        show_one: Callable[[text_streams.Output, Result], None] = write_diff
         if not diff:
             show_one = partial(write, as_json=as_json, with_original=with_original, exact=exact)
         if not (private or as_json or sink.terminal):
@@ -305,7 +305,7 @@ def collect_statements(results: "Iterable[Result]") -> "list[Guarantee]":
 
 
 def write(
-    sink: streams.Output,
+    sink: text_streams.Output,
     result: "Result",
     *,
     as_json: bool = False,
@@ -319,7 +319,9 @@ def write(
     """
     if as_json:
         sink.write(
-            streams.format_json_line(result.to_json(with_original=with_original) | {**extra_fields})
+            text_streams.format_json_line(
+                result.to_json(with_original=with_original) | {**extra_fields}
+            )
         )
     elif with_original and sink.terminal:
         from rich.console import Console
@@ -327,10 +329,10 @@ def write(
         from textveil.cli.demo import build_comparison, has_styles
 
         terminal = Console(file=sink.stream, highlight=False)
-        with streams.convert_write_errors():
+        with text_streams.convert_write_errors():
             terminal.print(build_comparison(result, marked=has_styles(terminal)))
     elif with_original:
-        sink.write(streams.format_tab_line(result.private.text, result.text))
+        sink.write(text_streams.format_tab_line(result.private.text, result.text))
     else:
         sink.write(result.text if exact or result.text.endswith("\n") else result.text + "\n")
 
@@ -365,7 +367,7 @@ def show(
     from textveil.cli.demo import has_styles
 
     console = Console(stderr=True, highlight=False)
-    with streams.open_output(output, private=private) as sink:
+    with text_streams.open_output(output, private=private) as sink:
         # one person sees both streams: the coloured text is enough
         is_same_screen = sink.terminal and console.is_terminal
         for result, fields in zip(results, extra_fields or repeat({}, len(results)), strict=True):
@@ -390,11 +392,11 @@ def write_page(html: str, page: str, *, private: bool) -> None:
 
     Before the rest, because a reader of standard output may go before its end.
     """
-    with streams.open_output(html, private=private, option="--html") as sink:
+    with text_streams.open_output(html, private=private, option="--html") as sink:
         sink.write(page)
 
 
-def write_diff(sink: streams.Output, result: "Result") -> None:
+def write_diff(sink: text_streams.Output, result: "Result") -> None:
     """Writes the lines that a release changed.
 
     With the lines around them; nothing where none changed.

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from textveil.config.frozen import dump_options, make_options
     from textveil.config.layers import convert_keywords, resolve
+    from textveil.config.option_sources import describe_profiles
     from textveil.config.sections import (
         SELF,
         Config,
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
         WordsOptions,
         convert_number,
     )
-    from textveil.config.sources import describe_profiles
 
 __all__ = [
     "SELF",
@@ -58,7 +58,7 @@ _MODULES = {
         "WordsOptions",
         "convert_number",
     ),
-    "sources": ("describe_profiles",),
+    "option_sources": ("describe_profiles",),
 }
 _HOME = {name: f"textveil.config.{module}" for module, names in _MODULES.items() for name in names}
 

@@ -4,7 +4,7 @@ When they are built, from keywords only.
 
 In: a class with annotated fields. Out: a pydantic dataclass that raises one-line `ConfigError`s.
 Not here: the options themselves (`sections`), and how they are read from files and the command line
-(`sources`).
+(`option_sources`).
 """
 
 import re

@@ -3,7 +3,7 @@
 Defaults, profile, file, environment, and what a caller sets.
 
 In: layers of values by dotted path. Out: a resolved `Config`.
-Not here: which options exist (`sections`), and how each source is read (`sources`).
+Not here: which options exist (`sections`), and how each source is read (`option_sources`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,9 +12,9 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from textveil.config import registry, sources
+from textveil.config import option_sources, registry
+from textveil.config.option_sources import Layer, collect_values, convert_value
 from textveil.config.sections import _OPTIONAL, Config, MechanismOptions, TableOptions, WordsOptions
-from textveil.config.sources import Layer, collect_values, convert_value
 from textveil.errors import MIN_SIMILARITY, BudgetError, ConfigError, UnknownName
 
 _PATHS = (
@@ -95,9 +95,9 @@ def resolve(
     """
     layers = []
     if file is not None:
-        layers.append(sources.read_file(Path(file)))
+        layers.append(option_sources.read_file(Path(file)))
     if environ is not None:
-        layers.append(sources.read_environment(environ, _PATHS))
+        layers.append(option_sources.read_environment(environ, _PATHS))
     if overrides is not None:
         layers.append(
             Layer(source=CALLER_SOURCE, values=collect_values(overrides.items(), CALLER_SOURCE))
@@ -106,7 +106,7 @@ def resolve(
     if profile is None and _find_last(layers, "mechanism.name") is None:
         profile = default
     if profile is not None:
-        layers.insert(0, sources.read_profile(profile))
+        layers.insert(0, option_sources.read_profile(profile))
     return _build_config(layers, profile, complete)
 
 

@@ -2,7 +2,7 @@
 
 In: a kind and a name. Out: its entry, its callable, and that callable's options. Nothing is
 imported before `load`, so listing names is cheap.
-Not here: the implementations, each in the room of its kind; profiles and option values (`sources`,
+Not here: the implementations, each in the room of its kind; profiles and option values (`option_sources`,
 `layers`).
 
 To add one, write it and add a line to the table of its kind below. Other packages add theirs
@@ -192,25 +192,25 @@ DETECTORS: dict[str, Entry] = {
         summary="values by their keys (JSON, YAML, CSV, SQL, code, forms), and names in letters, mails and chats",
     ),
     "tagger": Entry(
-        target="textveil.detect.adapters:load_tagger",
+        target="textveil.detect.library_taggers:load_tagger",
         summary=(
             "names of people, places and organizations, by the bundled tagger or your own model"
         ),
     ),
     "spacy": Entry(
-        target="textveil.detect.adapters:load_spacy",
+        target="textveil.detect.library_taggers:load_spacy",
         summary="the entities of a spaCy pipeline (extra spacy)",
     ),
     "stanza": Entry(
-        target="textveil.detect.adapters:load_stanza",
+        target="textveil.detect.library_taggers:load_stanza",
         summary="the entities of Stanza's pipeline for a language (extra stanza)",
     ),
     "gliner": Entry(
-        target="textveil.detect.adapters:load_gliner",
+        target="textveil.detect.library_taggers:load_gliner",
         summary="names, addresses, dates and numbers found by a GLiNER model (extra gliner)",
     ),
     "presidio": Entry(
-        target="textveil.detect.adapters:load_presidio",
+        target="textveil.detect.library_taggers:load_presidio",
         summary="Microsoft Presidio with its default recognizers (extra presidio)",
     ),
 }

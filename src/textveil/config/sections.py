@@ -1,7 +1,7 @@
 """The options of a run, and the frozen `Config` that holds them.
 
 In: option values. Out: `Config` with sections for words, table, mechanism and the rest.
-Not here: how sources are read (`sources`) and merged (`layers`); mechanisms check their own
+Not here: how sources are read (`option_sources`) and merged (`layers`); mechanisms check their own
 options.
 """
 
@@ -15,7 +15,7 @@ import yaml
 from pydantic import BeforeValidator, Field
 
 from textveil.config.frozen import make_options
-from textveil.config.sources import convert_value
+from textveil.config.option_sources import convert_value
 from textveil.errors import BudgetError, ConfigError
 
 

@@ -23,7 +23,7 @@ from textveil.corpus.release_key import KeyFile
 from textveil.corpus.rows import RowOptions
 from textveil.corpus.survey import FileSurvey, InputFile
 from textveil.errors import ConfigError, InputError, TextveilError, quote_file
-from textveil.files import streams, work
+from textveil.files import text_streams, work
 from textveil.files.storage import Storage
 from textveil.randomness import KeyedRandomness, make_unique_name
 
@@ -306,8 +306,8 @@ def _write_key(path: Path, key: bytes) -> None:
         raise ConfigError(
             f"--key-file must name a new file, and {quote_file(path)} exists: name another"
         )
-    with streams.convert_write_errors("the file of the key"):
-        streams.make_folder(path.absolute().parent)
+    with text_streams.convert_write_errors("the file of the key"):
+        text_streams.make_folder(path.absolute().parent)
         with suppress(FileNotFoundError):
             if path.parent.name == WORK_FOLDER:
                 path.unlink()  # of a run that was killed before it began
@@ -319,7 +319,7 @@ def _write_key(path: Path, key: bytes) -> None:
             stream.flush()
             # On the disk before any draw: without its key, a resumed run would draw anew.
             os.fsync(stream.fileno())
-        streams.sync_folder(str(path.absolute()))
+        text_streams.sync_folder(str(path.absolute()))
 
 
 def _flatten(value: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -37,7 +37,7 @@ from textveil.corpus.release_key import KeyHandle
 from textveil.corpus.rows import RowOptions
 from textveil.corpus.survey import FileSurvey, FileSurveyor, InputFile, require_unique
 from textveil.errors import ConfigError, InputError, list_names, quote_file, quote_short
-from textveil.files import storage, streams
+from textveil.files import storage, text_streams
 from textveil.files.fields import list_titles
 from textveil.pipeline import Privatizer, resolve_budget
 
@@ -114,7 +114,7 @@ def run(  # noqa: PLR0913 - most are options, given by keyword
     mapping = _build_mapping(options, store, cluster)
     identity = None if mapping is None else mapping.compute_identity()
     pins = collect_pins(config, options, table=table, rows=part_rows, store=identity)
-    with streams.convert_signals(), lock_output(output_storage), ExitStack() as stack:
+    with text_streams.convert_signals(), lock_output(output_storage), ExitStack() as stack:
         if output_storage.has_file(MANIFEST_FILE):
             finished = _reuse_release(output_storage, config, options, len(paths), resume)
             if not keep_key:

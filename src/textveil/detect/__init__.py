@@ -8,6 +8,7 @@ Not here: which group and budget a word gets (`protect`), and what replaces it (
 from textveil.detect.detection import Detection, expand_types
 from textveil.detect.detections import Detections
 from textveil.detect.detectors import load_detector
+from textveil.detect.liveness import signal_progress
 from textveil.detect.markup import find_opaque_ranges
 from textveil.detect.normalization import (
     find_core_atoms,
@@ -21,7 +22,6 @@ from textveil.detect.occurrences import (
     get_beginnings,
     list_possible_forms,
 )
-from textveil.detect.progress import signal_progress
 from textveil.detect.quantities import AGE, DATES, MAX_AGE, Figure
 from textveil.detect.quantities import read as read_figure
 from textveil.detect.spans import (

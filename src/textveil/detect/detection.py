@@ -12,10 +12,10 @@ from typing import Self, TypeGuard
 
 from textveil.config import ProtectOptions
 from textveil.detect import stages
-from textveil.detect.adapters import TaggerDetector
 from textveil.detect.detection_cache import SpanCache
 from textveil.detect.detections import Detections, Settings
 from textveil.detect.detectors import load_detector
+from textveil.detect.library_taggers import TaggerDetector
 from textveil.detect.lists import Lists
 from textveil.detect.occurrences import ValueIndex
 from textveil.detect.scoring import DOUBT
@@ -29,7 +29,7 @@ from textveil.detect.spans import (
     Detector,
     Span,
 )
-from textveil.detect.unmeasured import Unmeasured, list_unmeasured
+from textveil.detect.unmeasured_languages import Unmeasured, list_unmeasured
 from textveil.detect.visibility import is_at_level
 from textveil.errors import ConfigError, DetectorError, InputError, TextveilWarning, UnknownName
 from textveil.randomness import Flags

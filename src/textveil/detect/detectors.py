@@ -1,7 +1,7 @@
 """Detectors: finds them by name, runs them, checks their spans.
 
 In: detectors and texts. Out: the checked spans of all detectors, which may overlap.
-Not here: the detectors themselves (`patterns`, `adapters`, `lists`), and the steps behind them
+Not here: the detectors themselves (`patterns`, `library_taggers`, `lists`), and the steps behind them
 (`stages`).
 
 Any failure of a detector raises: an unsearched text must never pass as a text in which nothing was
@@ -26,7 +26,7 @@ from textveil.detect.encodings import (
     decode_parts,
     map_to_original,
 )
-from textveil.detect.progress import DETECTION_LISTENER
+from textveil.detect.liveness import DETECTION_LISTENER
 from textveil.detect.spans import TYPE_NAME, Detector, Span
 from textveil.errors import ConfigError, DetectorError, TextveilError, quote_short
 from textveil.models import PROGRESS_LISTENER, Evidence

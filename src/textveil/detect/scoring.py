@@ -3,7 +3,7 @@
 In: spans of textveil's own detectors, among them doubtful spans of the bundled tagger; the tokens
 of their texts. Out: the same spans with this probability. The weights come from `training/odds.py`
 of the repository.
-Not here: the detectors (`adapters`, `keyvalue`), and which spans count (`stages`).
+Not here: the detectors (`library_taggers`, `keyvalue`), and which spans count (`stages`).
 
 A single word that may be a name says little alone. Beside other private names it is likely to be
 private, too; in a text without any it is not. So a candidate, which is all overlapping spans at one
@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 
 from textveil.detect.context_cues import is_relation
-from textveil.detect.keyvalue.elided import is_doubtful
+from textveil.detect.keyvalue.elided_surnames import is_doubtful
 from textveil.detect.normalization import split_atoms
 from textveil.detect.spans import NAMES, Span
 from textveil.models import DETAIL_TYPES, EVIDENCE_SIZE, Evidence

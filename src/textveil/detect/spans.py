@@ -1,7 +1,7 @@
 """Spans: sensitive parts of a text, and the interface of a detector.
 
 In: nothing. Out: `Span`, the protocol `Detector`, and the names of types.
-Not here: the detectors (`patterns`, `adapters`, `lists`), and what happens to a span (`stages`).
+Not here: the detectors (`patterns`, `library_taggers`, `lists`), and what happens to a span (`stages`).
 """
 
 import re

@@ -49,7 +49,7 @@ from textveil.evaluate.attack import attack_input as cases
 from textveil.evaluate.attack import prior as priors
 from textveil.evaluate.attack.expected import compute_success, compute_word_success
 from textveil.evaluate.attack.posterior import rank_candidates
-from textveil.evaluate.logs import compute_log_sum
+from textveil.evaluate.log_math import compute_log_sum
 from textveil.mechanism import Contextual, Layout, Windowed
 from textveil.protect import PUBLIC
 from textveil.randomness import Flags, Ids, Randomness, SystemRandomness, Values

@@ -8,7 +8,12 @@ Not here: what is done to the texts (`pipeline`), and runs over whole folders (`
 
 from textveil.files.format_contract import DEFAULT_FIELD, Batch, Format, TextColumns
 from textveil.files.pieces import FieldCell, FileHead, FileRow, LineFormat, NumberedLines
-from textveil.files.streams import convert_write_errors, format_json_line, make_folder, sync_folder
+from textveil.files.text_streams import (
+    convert_write_errors,
+    format_json_line,
+    make_folder,
+    sync_folder,
+)
 
 __all__ = [
     "DEFAULT_FIELD",

@@ -23,7 +23,7 @@ from textveil.files.pieces import (
     NumberedLines,
     open_lines,
 )
-from textveil.files.streams import format_json_line
+from textveil.files.text_streams import format_json_line
 
 JsonMember = tuple[Any, Any, int, int]
 """A field: its name, its value, and the value's bounds."""

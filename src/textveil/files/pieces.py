@@ -19,7 +19,7 @@ from textveil.files.format_contract import (
     BatchReplacements,
     TextColumns,
 )
-from textveil.files.streams import BYTE_ORDER_MARK, decode
+from textveil.files.text_streams import BYTE_ORDER_MARK, decode
 
 
 class FieldCell(NamedTuple):

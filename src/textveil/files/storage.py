@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from textveil.errors import ConfigError, InputError, OutputError, TextveilError, quote, quote_file
-from textveil.files import formats, streams
+from textveil.files import formats, text_streams
 
 _NUMBERS = count()
 
@@ -150,18 +150,18 @@ class Storage:
         part = f"{name}.{platform.node()}-{os.getpid()}-{time.time_ns()}-{next(_NUMBERS)}.part"
         part = f"{subfolder}/{part}" if subfolder else part
         if (folder := self.local) is not None:
-            with streams.convert_write_errors():
-                streams.make_folder((folder / part).parent)
+            with text_streams.convert_write_errors():
+                text_streams.make_folder((folder / part).parent)
                 flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
                 descriptor = os.open(folder / part, flags, mode)
             try:
-                with streams.convert_write_errors():
+                with text_streams.convert_write_errors():
                     with open(descriptor, "wb") as stream:
                         yield stream
                         stream.flush()
                         os.fsync(stream.fileno())
                     os.replace(folder / part, folder / name)
-                    streams.sync_folder(str(folder / name))
+                    text_streams.sync_folder(str(folder / name))
             except BaseException:
                 with suppress(OSError):
                     os.unlink(folder / part)
@@ -252,7 +252,7 @@ def find_files(inputs: Sequence[str | Path]) -> list[str]:
             raise InputError(
                 f"input {number} of {len(inputs)}, {quote_file(uri)}, names no file: give files, "
                 "folders, patterns or "
-                f"URIs{streams.suggest_file(uri)}"
+                f"URIs{text_streams.suggest_file(uri)}"
             )
         files += matches
     return sorted(set(files))

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from textveil.errors import ConfigError, quote_file
-from textveil.files import streams
+from textveil.files import text_streams
 
 try:
     import fcntl
@@ -37,11 +37,11 @@ def lock_folder(path: Path) -> Iterator[None]:
             "writing files into a folder needs an operating system that can lock folders; this "
             "one cannot"
         )
-    with streams.convert_write_errors():
-        streams.make_folder(path.parent)
+    with text_streams.convert_write_errors():
+        text_streams.make_folder(path.parent)
         with suppress(FileExistsError):
             os.mkdir(path, 0o700)
-            streams.sync_folder(str(path))
+            text_streams.sync_folder(str(path))
     descriptor = _open(path)
     try:
         # The folder may be deleted and made anew between opening and locking it.
@@ -53,7 +53,7 @@ def lock_folder(path: Path) -> Iterator[None]:
                 f"the work folder {quote_file(path)} belongs to another user; use another folder"
             )
         if stat.S_IMODE(status.st_mode) != 0o700:
-            with streams.convert_write_errors():
+            with text_streams.convert_write_errors():
                 os.fchmod(descriptor, 0o700)
         yield
     finally:
@@ -73,9 +73,9 @@ def wipe(path: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-    with streams.convert_write_errors(), suppress(FileNotFoundError):
+    with text_streams.convert_write_errors(), suppress(FileNotFoundError):
         os.unlink(path)
-        streams.sync_folder(str(path))
+        text_streams.sync_folder(str(path))
 
 
 def _open(path: Path) -> int:

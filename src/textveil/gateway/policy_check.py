@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from textveil.config.sources import YamlPath, read_marked
+from textveil.config.option_sources import YamlPath, read_marked
 from textveil.errors import ConfigError, TextveilError
 from textveil.gateway.policy.client_keys import GatewayKeys
 from textveil.gateway.policy.policy import Credential, Policy, PolicyError, TlsFiles, join_place

@@ -4,7 +4,7 @@ The recognizer finds what textveil would hide; the operators replace and restore
 
 In: texts for an analyzer; spans for an anonymizer. Out: results of a recognizer; placeholders of a
 session, or draws.
-Not here: Presidio as a detector (`detect.adapters`).
+Not here: Presidio as a detector (`detect.library_taggers`).
 """
 
 import re

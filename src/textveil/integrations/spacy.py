@@ -1,7 +1,7 @@
 """spaCy: a component that stores a document's release in `doc._.textveil`.
 
 In: documents. Out: the same documents, which stay as they are, with their releases.
-Not here: a spaCy pipeline as a detector (`detect.adapters`).
+Not here: a spaCy pipeline as a detector (`detect.library_taggers`).
 """
 
 from collections.abc import Iterable, Iterator

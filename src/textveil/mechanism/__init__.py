@@ -6,6 +6,7 @@ Not here: what passes or is replaced (`protect`, `budget`), and how statements r
 """
 
 from textveil.mechanism.block import PLACEHOLDER, Block, Layout, Role
+from textveil.mechanism.book_mechanism import BookMechanism, unwrap_books, wrap_books
 from textveil.mechanism.buckets import BucketRule, Buckets, compute_losses
 from textveil.mechanism.confined import Confined
 from textveil.mechanism.context import Context
@@ -42,7 +43,6 @@ from textveil.mechanism.noise import (
 from textveil.mechanism.oov import WordRule, has_bypass_rule
 from textveil.mechanism.papers import cape
 from textveil.mechanism.perturb import Perturb
-from textveil.mechanism.resolutions import BookMechanism, unwrap_books, wrap_books
 from textveil.mechanism.rule import Exponential
 from textveil.mechanism.select import Placeholder, Select, compute_exact_loss
 from textveil.mechanism.staircase import Staircase

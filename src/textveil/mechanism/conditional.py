@@ -3,7 +3,7 @@
 In: a rule, a utility, the logits at a position. Out: ln P(released row | private row) for many
 private words at once, as `Contextual` has it.
 Not here: the law of one private word, and draws (`select`), and who knows the logits
-(`evaluate.attack.context`).
+(`evaluate.attack.context_channel`).
 
 The logits are the same for all private rows; only the distance depends on the private row.
 """

@@ -13,8 +13,8 @@ import numpy as np
 
 from textveil.errors import ConfigError
 from textveil.mechanism.block import Block, Layout
+from textveil.mechanism.book_mechanism import BookMechanism
 from textveil.mechanism.contract import Law, Mechanism
-from textveil.mechanism.resolutions import BookMechanism
 from textveil.mechanism.select import Select
 from textveil.mechanism.staircase import Staircase
 from textveil.mechanism.utility import Distance

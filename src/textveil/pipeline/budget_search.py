@@ -20,7 +20,7 @@ import numpy as np
 
 from textveil.config import Config, GroupOptions, registry
 from textveil.errors import BudgetError, ConfigError, InputError, TextveilError, quote_file
-from textveil.files import formats, streams
+from textveil.files import formats, text_streams
 from textveil.mechanism import (
     Layout,
     Mechanism,
@@ -170,7 +170,7 @@ def compute_prior(config: Config, table: EmbeddingTable) -> Values:
     if not path.is_file():
         raise InputError(
             "--public must name a file of public texts, and there is no file "
-            f"{quote_file(path)}{streams.suggest_file(config.prior)}"
+            f"{quote_file(path)}{text_streams.suggest_file(config.prior)}"
         )
     word_counts: Counter[str] = Counter()
     for text in formats.read_texts(formats.find_source(path)):

@@ -1,7 +1,7 @@
 """Parts of a privatizer, which together determine its releases and its claim.
 
 In: a `Setup` that keeps the rules. Out: `Parts`.
-Not here: which options exclude which (`rules`), and what the parts do with a text (`plan`, `draw`,
+Not here: which options exclude which (`option_rules`), and what the parts do with a text (`plan`, `draw`,
 `release`).
 """
 
@@ -35,8 +35,8 @@ from textveil.mechanism import (
     unwrap_books,
 )
 from textveil.pipeline.codebook_statement import add_codebook_notes
+from textveil.pipeline.option_rules import Setup, check_exclusions
 from textveil.pipeline.rerank import CODE_SPELLING_NOTE, RERANK_NOTE
-from textveil.pipeline.rules import Setup, check_exclusions
 from textveil.protect import Budget, Grouped, Grouping, Uniform, check_range
 from textveil.randomness import Randomness, SeededRandomness, SystemRandomness, Values
 from textveil.session import KeyedPlaceholders, Source

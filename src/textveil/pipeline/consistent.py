@@ -1,7 +1,7 @@
 """Consistent releases: equal words are released alike, in texts and sessions.
 
 In: the draw, and which words are equal. Out: the draw, made alike for equal words.
-Not here: which words are equal (`plan`), what may be consistent at all (`rules`), what is
+Not here: which words are equal (`plan`), what may be consistent at all (`option_rules`), what is
 remembered (`session`).
 """
 

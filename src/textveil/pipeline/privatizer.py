@@ -43,13 +43,13 @@ from textveil.pipeline.consistent import (
     replace_equal_steps,
 )
 from textveil.pipeline.draw import DrawResult, draw, plan_spending
+from textveil.pipeline.option_rules import Setup
 from textveil.pipeline.paper_warnings import warn_of_budget
 from textveil.pipeline.plan import Plan, detect, make_plan, protect
 from textveil.pipeline.release import spell
 from textveil.pipeline.rerank import rerank
 from textveil.pipeline.results import EvaluationRun, Private, Result
 from textveil.pipeline.rng import derive_randomness
-from textveil.pipeline.rules import Setup
 from textveil.pipeline.statement import build_guarantee, note_losses
 from textveil.protect import Budget, Finding, Grouped, Protection, list_findings
 from textveil.randomness import Flags, Ids

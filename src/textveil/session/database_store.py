@@ -22,10 +22,10 @@ from textveil.session.sql import schema
 from textveil.session.sql.database import Database, convert_failures
 from textveil.session.sql.encryption import NAME_BYTES, Cipher, RowCipher, derive
 from textveil.session.sql.key_stores import KEY_BYTES, KeyStore, read_deployment_key
+from textveil.session.sql.lazy_snapshot import StoredSnapshot
 from textveil.session.sql.ledger import Ledger, Reservation
 from textveil.session.sql.links import DatabaseLinkStore
 from textveil.session.sql.statements import build_insert
-from textveil.session.sql.view import StoredSnapshot
 from textveil.session.state import LASTING_PREFIX, MAX_ATTEMPTS, Session, check_names
 from textveil.session.stores import DEFAULT_SESSION, SessionInfo, SessionStore, build_session_error
 

@@ -2,7 +2,7 @@
 
 In: the answer, piece by piece, as it is written. Out: `Place`s; originals as they must be written
 at them.
-Not here: which keys are looked for in the answer (`restore`), and targets of links (`targets`).
+Not here: which keys are looked for in the answer (`restore`), and targets of links (`link_targets`).
 
 Strings are followed where the language is certain: in fenced code, in JSON, and in lines that are
 code by their form. Elsewhere nothing opens a string, so that apostrophes in prose do not. JSON in a

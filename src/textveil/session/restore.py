@@ -19,7 +19,7 @@ import numpy as np
 
 from textveil.detect import may_be_name
 from textveil.errors import ConfigError, InputError
-from textveil.session import sentences
+from textveil.session import sentence_bounds
 from textveil.session.escapes import (
     JSON_ESCAPES,
     TEXT_ESCAPES,
@@ -28,6 +28,13 @@ from textveil.session.escapes import (
     find_script,
     fold,
     wrap_char,
+)
+from textveil.session.link_targets import (
+    Allowlist,
+    Insertion,
+    TargetCollector,
+    TargetFinder,
+    can_hold_target,
 )
 from textveil.session.placeholders import MAX_NUMBER_DIGITS, format_name
 from textveil.session.quoting import (
@@ -38,13 +45,6 @@ from textveil.session.quoting import (
     find_markup_kind,
     is_plain,
     spell_original,
-)
-from textveil.session.targets import (
-    Allowlist,
-    Insertion,
-    TargetCollector,
-    TargetFinder,
-    can_hold_target,
 )
 from textveil.text import get_casing, is_public, lexicon
 
@@ -541,7 +541,7 @@ class Restorer:
         if self._is_behind_name(previous_word, key, all_caps):
             return False
         has_no_neighbour = self._has_no_name_behind(end, all_caps)
-        if not has_no_neighbour or not sentences.can_be_part(key.form):
+        if not has_no_neighbour or not sentence_bounds.can_be_part(key.form):
             return has_no_neighbour
         return self._is_alone_in_sentence(at, end, all_caps)
 
@@ -553,7 +553,7 @@ class Restorer:
         if (
             previous_word[:1].isupper()
             and not is_released
-            and sentences.can_be_given_name(previous_word, key.form)
+            and sentence_bounds.can_be_given_name(previous_word, key.form)
         ):
             return True
         if not self._is_stranger(previous_word, all_caps):
@@ -567,7 +567,7 @@ class Restorer:
             return None
         text, start, is_alone = sentence
         position, name = start, self._join_chars(at, end)
-        for place, word in sentences.list_capitalized(text):
+        for place, word in sentence_bounds.list_capitalized(text):
             begin = start + place
             if begin < position or begin == at:
                 continue
@@ -580,8 +580,11 @@ class Restorer:
                     return True  # the name is whole
             elif not self._is_harmless_word(word, name, all_caps):
                 is_beside = begin >= end and _is_joined(self._join_chars(end, begin))
-                first, language = sentences.is_first(text, place), sentences.guess_language(text)
-                is_alone &= not sentences.is_name_word(
+                first, language = (
+                    sentence_bounds.is_first(text, place),
+                    sentence_bounds.guess_language(text),
+                )
+                is_alone &= not sentence_bounds.is_name_word(
                     word, language, is_first_word=first, is_beside=is_beside
                 )
         return is_alone
@@ -595,7 +598,7 @@ class Restorer:
             self._join_chars(max(0, at - MAX_SENTENCE_CHARACTERS), at),
             self._join_chars(end, end + MAX_SENTENCE_CHARACTERS + 1),
         )
-        start, stop = sentences.find_start(prefix), sentences.find_end(suffix)
+        start, stop = sentence_bounds.find_start(prefix), sentence_bounds.find_end(suffix)
         if stop < 0 and not self._final and len(suffix) <= MAX_SENTENCE_CHARACTERS:
             return None
         long = stop < 0 and len(suffix) > MAX_SENTENCE_CHARACTERS

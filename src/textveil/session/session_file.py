@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import IO, Any
 
 from textveil.errors import InputError, OutputError, quote_file
-from textveil.files import streams
+from textveil.files import text_streams
 from textveil.session.state import Session
 
 if sys.platform != "win32":
@@ -34,7 +34,7 @@ def save(session: Session, path: str | os.PathLike[str]) -> None:
     Raises:
         OutputError: it cannot be written; the file is then as it was.
     """
-    with streams.open_output(os.fspath(path), private=True, option=FILE_LABEL) as sink:
+    with text_streams.open_output(os.fspath(path), private=True, option=FILE_LABEL) as sink:
         sink.write(session.to_json() + "\n")
 
 
@@ -66,7 +66,7 @@ def open_session(path: str | os.PathLike[str]) -> Iterator[Session]:
     old_content = read_content(path) if os.path.lexists(path) else None
     session = Session() if old_content is None else Session.from_json(old_content)
     old_json = session.to_json()
-    with streams.convert_signals():
+    with text_streams.convert_signals():
         try:
             yield session
         except BaseException:
@@ -94,7 +94,7 @@ def lock_file(path: str | os.PathLike[str]) -> Iterator[None]:
     """
     # By its real path, so that links to one file share one lock.
     folder, name = os.path.split(os.path.realpath(path))
-    with streams.convert_write_errors(FILE_LABEL):
+    with text_streams.convert_write_errors(FILE_LABEL):
         stream = open(os.path.join(folder, f".{name}.lock"), "a")  # noqa: SIM115 - closed below
     with stream:
         lock_stream(stream)

@@ -24,6 +24,7 @@ from textveil.detect import (
 from textveil.errors import InputError
 from textveil.guarantee import Loss
 from textveil.session.escapes import fold
+from textveil.session.link_targets import Allowlist, find_internal_hosts, is_internal
 from textveil.session.placeholders import (
     MIN_KEYED_NUMBER,
     Original,
@@ -48,7 +49,6 @@ from textveil.session.restore import (
     find_targets,
 )
 from textveil.session.spending import convert_to_micros
-from textveil.session.targets import Allowlist, find_internal_hosts, is_internal
 from textveil.text import RELEASED, is_public
 
 _ValueKey = tuple[str, str]

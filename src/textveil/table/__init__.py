@@ -27,9 +27,9 @@ from textveil.table.embedding import (
     is_shipped,
     load_table,
 )
-from textveil.table.frequency import compute_shares, compute_shares_from
 from textveil.table.hub import HUB_ID, NoModelError, fetch, get_fast_tokenizer, silence_reports
 from textveil.table.pairwise import find_largest
+from textveil.table.row_frequency import compute_shares, compute_shares_from
 from textveil.table.wordpiece import WordPieces
 
 __all__ = [

@@ -21,8 +21,8 @@ from textveil.errors import ConfigError, InputError
 from textveil.randomness import Draws, Flags, Floats, Ids, SeededRandomness, Values
 from textveil.table.codebook import MAX_CODES, Book, BookKind, compute_fingerprints, hash_words
 from textveil.table.embedding import EmbeddingTable
-from textveil.table.frequency import compute_shares, compute_shares_from
 from textveil.table.quantized import compute_norms
+from textveil.table.row_frequency import compute_shares, compute_shares_from
 from textveil.text import is_public, tokenize
 
 Progress = Callable[[str, int, int], None]

@@ -2,7 +2,7 @@
 
 In: the package's list of counts. Out: counts and ranks of words, and the ordinary words.
 Not here: how the list was made (`training/frequencies.py`), and counts for rows of a table
-(`table.frequency`).
+(`table.row_frequency`).
 """
 
 import gzip

@@ -13,7 +13,7 @@ from textveil.errors import ConfigError, UnknownName
 from textveil.evaluate.attack import Case, prior
 from textveil.evaluate.attack.bayes import Bayes
 from textveil.evaluate.attack.channel import find_exact_map
-from textveil.evaluate.attack.joint import decode
+from textveil.evaluate.attack.joint_posterior import decode
 from textveil.evaluate.attack.posterior import rank_candidates
 from textveil.pipeline.privatizer import Privatizer
 from textveil.randomness.streams import SeededRandomness

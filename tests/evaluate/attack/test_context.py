@@ -9,7 +9,7 @@ from tests.models.conftest import SIZE, save, wordpiece
 
 from textveil import Privatizer
 from textveil.errors import ConfigError
-from textveil.evaluate.attack import Case, candidates, channel, context
+from textveil.evaluate.attack import Case, candidates, channel, context_channel
 from textveil.evaluate.attack.knowledge import learn
 from textveil.evaluate.attack.posterior import rank_candidates
 from textveil.mechanism import Block, conditional
@@ -36,7 +36,7 @@ def model(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def parts(monkeypatch):
     """Blocks and runs so small that there are several of each."""
-    monkeypatch.setattr(context, "DISTANCE_ROWS_AT_ONCE", 25)
+    monkeypatch.setattr(context_channel, "DISTANCE_ROWS_AT_ONCE", 25)
     monkeypatch.setattr(conditional, "FIRST_RANKED", 4)
 
 
@@ -205,7 +205,7 @@ def test_the_law_of_some_private_words_is_that_of_all_of_them(small_table, model
     view = case(small_table, model, name, context=mode).view
     rows = np.random.default_rng(3).integers(0, len(small_table), (len(view.output_rows), 9))
     positions = np.arange(len(view.output_rows))[1:]
-    found = context.compute_candidate_law(view, positions, rows[1:])
+    found = context_channel.compute_candidate_law(view, positions, rows[1:])
     assert np.allclose(found, np.take_along_axis(lines(view), rows, axis=1)[1:], atol=1e-5)
 
 

@@ -13,7 +13,7 @@ from textveil.evaluate.attack.posterior import rank_candidates
 from textveil.models import Ragged, load_context
 from textveil.pipeline.privatizer import Privatizer
 from textveil.randomness.streams import SeededRandomness
-from textveil.table import frequency
+from textveil.table import row_frequency
 from textveil.table.embedding import EmbeddingTable
 from textveil_bench.attack.masked import Masked
 
@@ -51,7 +51,7 @@ def test_static_priors(table):
     )
     assert np.allclose(uniform, 1 / 60)
     assert unigram.sum() == pytest.approx(1)
-    assert np.array_equal(np.argsort(unigram), np.argsort(frequency.compute_shares(table)))
+    assert np.array_equal(np.argsort(unigram), np.argsort(row_frequency.compute_shares(table)))
     assert unigram.min() >= prior.UNIFORM_SHARE / 60
 
 
@@ -60,7 +60,7 @@ def test_words_of_the_public_list_are_expected_where_they_are_protected(
     stopwords, usual, monkeypatch
 ):
     """By whoever guesses blindly: before single words, before mixed ones, and beside a language model."""
-    monkeypatch.setattr(frequency, "load_counts", lambda: {"the": 100, "new": 10, "lemon": 3})
+    monkeypatch.setattr(row_frequency, "load_counts", lambda: {"the": 100, "new": 10, "lemon": 3})
     words = ["lemon", "the", "new", "river"]
     table = EmbeddingTable.build(name="four", words=words, vectors=gaussian_rows(4, 3, 1))
     options: dict[str, Any] = {"table": table, "words": {"stopwords": stopwords}, "seed": 1}
@@ -77,7 +77,7 @@ def test_words_of_the_public_list_are_expected_where_they_are_protected(
 def test_rows_of_the_public_list_stand_for_words_outside_the_table_where_they_pass(monkeypatch):
     """The model's word for "the" is none that was protected; what falls on its row is: 4.5 of 20."""
     monkeypatch.setattr(
-        frequency, "count_by_row", lambda table, listed=False: np.array([4, 4, 10, 0])
+        row_frequency, "count_by_row", lambda table, listed=False: np.array([4, 4, 10, 0])
     )
     words = ["the", "lemon", "new", "river"]
     logits = np.array([[9.0, 2.0, 1.0, 0.0]], np.float32)

@@ -7,9 +7,9 @@ import pytest
 from tests.fixtures import NOUNS, gaussian_rows
 
 from textveil.errors import ConfigError
-from textveil.evaluate.attack import Case, chain, joint
+from textveil.evaluate.attack import Case, chain, joint_posterior
 from textveil.evaluate.attack import posterior as posteriors
-from textveil.evaluate.attack.joint import decode
+from textveil.evaluate.attack.joint_posterior import decode
 from textveil.mechanism import Block, Layout, Role
 from textveil.mechanism.papers import d_chi_stencil, stencil
 from textveil.pipeline.privatizer import Privatizer
@@ -182,11 +182,11 @@ def test_slices_change_nothing(monkeypatch):
         table_of(60, 24),
         Layout.build(100, 1, 60),
     )
-    monkeypatch.setattr(joint, "MIN_REHEARSAL_WORDS", 300)
+    monkeypatch.setattr(joint_posterior, "MIN_REHEARSAL_WORDS", 300)
     guesses, log_posterior, *_ = guessed(mechanism, table, layout, uniform(60))
     monkeypatch.setattr(chain, "TABLES_AT_ONCE", 16)
     monkeypatch.setattr(chain, "WORDS_AT_ONCE", 50)
-    monkeypatch.setattr(joint, "WORDS_AT_ONCE", 50)
+    monkeypatch.setattr(joint_posterior, "WORDS_AT_ONCE", 50)
     parts, log_parts, *_ = guessed(mechanism, table, layout, uniform(60))
     assert (guesses[:, 0] == parts[:, 0]).mean() > 0.97
     assert np.abs(log_posterior - log_parts)[:, 0].mean() < 0.02
@@ -205,7 +205,7 @@ def test_slices_change_nothing(monkeypatch):
 )
 def test_all_windows_and_noises_on_uneven_texts(mechanism, monkeypatch):
     """Texts of one word, of none, with words that pass and holes: guesses are rows, and better than blind ones."""
-    monkeypatch.setattr(joint, "MIN_REHEARSAL_WORDS", 300)
+    monkeypatch.setattr(joint_posterior, "MIN_REHEARSAL_WORDS", 300)
     roles = [PROTECT, *[PASS] * 3, *[PROTECT] * 60, HOLE, *[PROTECT, PASS] * 10, PROTECT]
     layout = Layout(
         roles=np.array(roles, np.int8),
@@ -276,7 +276,7 @@ def test_no_words():
 @pytest.mark.parametrize("words", [1, 5, 257])
 def test_a_last_word_that_stands_alone_in_its_part(words, monkeypatch):
     """Parts of 256 words, and of two: the last of 1, of 5 and of 257 words is alone in its own."""
-    monkeypatch.setattr(joint, "MIN_REHEARSAL_WORDS", 300)
+    monkeypatch.setattr(joint_posterior, "MIN_REHEARSAL_WORDS", 300)
     table, mechanism = table_of(60, 24), d_chi_stencil(L=4, sigma=0.75, eta=60.0)
     whole, log_whole, *_ = guessed(mechanism, table, Layout.build(words), uniform(60))
     assert whole.shape == log_whole.shape == (words, 3)
@@ -293,7 +293,7 @@ def test_guesses_asked_for_are_in_range(k):
 
 
 def test_texts_are_decoded_once_however_many_guesses_are_asked_for(monkeypatch):
-    monkeypatch.setattr(joint, "MIN_REHEARSAL_WORDS", 300)
+    monkeypatch.setattr(joint_posterior, "MIN_REHEARSAL_WORDS", 300)
     asked: list[int] = []
 
     def counted(*args, **options):

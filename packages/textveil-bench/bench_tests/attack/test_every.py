@@ -15,7 +15,7 @@ from tests.detectors import Finds
 from tests.fixtures import NOUNS, Stub, gaussian_rows
 
 from textveil.config import GroupOptions, registry, resolve
-from textveil.config.sources import describe_profiles
+from textveil.config.option_sources import describe_profiles
 from textveil.errors import ConfigError
 from textveil.evaluate.attack import Case, Outcome
 from textveil.pipeline import Privatizer

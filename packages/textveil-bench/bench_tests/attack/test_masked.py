@@ -228,7 +228,7 @@ def test_a_row_of_the_public_list_is_named_where_most_words_outside_the_table_fa
 ):
     """Its share is 9/11, whatever the model says; a masked row could never be named."""
     monkeypatch.setattr(
-        "textveil.table.frequency.count_by_row",
+        "textveil.table.row_frequency.count_by_row",
         lambda table, listed=False: np.array([8.5, 0, 0, 0.5]),
     )
     table = EmbeddingTable.build(

@@ -13,7 +13,7 @@ from textveil.evaluate.attack.posterior import Ranking
 from textveil.evaluate.attack.prior import get_static_prior
 from textveil.pipeline.privatizer import Privatizer
 from textveil.randomness.streams import SeededRandomness
-from textveil.table import frequency
+from textveil.table import row_frequency
 from textveil.table.embedding import EmbeddingTable
 from textveil_bench.attack import membership as module
 from textveil_bench.attack.membership import (
@@ -198,7 +198,7 @@ def test_every_word_and_text_with_a_protected_word_has_a_value():
 
 def test_non_members_are_words_of_the_public_list_too_where_these_are_protected(monkeypatch):
     """Hardly any word is like another to the law; so a member is above a non-member but where both are one word."""
-    monkeypatch.setattr(frequency, "load_counts", lambda: {"the": 10_000_000})
+    monkeypatch.setattr(row_frequency, "load_counts", lambda: {"the": 10_000_000})
     table = EmbeddingTable.build(name="three", words=["the", *NOUNS[:2]], vectors=np.eye(3))
     auc = {}
     for stopwords in ("pass", "protect"):

@@ -5,7 +5,7 @@ import pytest
 from tests.evaluate.attack.test_window import PASS, PROTECT, table_of
 from tests.fixtures import NOUNS
 
-from textveil.evaluate.attack import Case, joint
+from textveil.evaluate.attack import Case, joint_posterior
 from textveil.mechanism import Layout
 from textveil.pipeline.privatizer import Privatizer
 from textveil.randomness.streams import SeededRandomness
@@ -33,7 +33,7 @@ def test_union_by_hand():
 
 
 def test_rates_of_a_case(monkeypatch):
-    monkeypatch.setattr(joint, "MIN_REHEARSAL_WORDS", 300)
+    monkeypatch.setattr(joint_posterior, "MIN_REHEARSAL_WORDS", 300)
     table = table_of(60, 24)
     case = Case.create(
         Privatizer("d-chi-stencil", eta=60.0, L=4, table=table, seed=2), [" ".join(NOUNS)] * 5

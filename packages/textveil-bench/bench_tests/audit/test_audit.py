@@ -27,9 +27,9 @@ from textveil.table.embedding import EmbeddingTable
 from textveil_bench.audit import sampled
 from textveil_bench.audit.finding import AuditFinding
 from textveil_bench.audit.fit import compute_binomial_p
+from textveil_bench.audit.fresh_draws import _find_agreement
 from textveil_bench.audit.run import CHECKS, audit
 from textveil_bench.audit.sampled import Trial, _estimate_loss
-from textveil_bench.audit.streams import _find_agreement
 
 HERE = tuple(check for check in CHECKS if check not in ("streams", "seed"))
 """The checks that need no other process."""

@@ -18,7 +18,7 @@ from textveil.mechanism.papers import exponential
 from textveil.pipeline.privatizer import Privatizer
 from textveil.randomness.streams import Randomness
 from textveil.table.embedding import EmbeddingTable
-from textveil_bench.audit import streams
+from textveil_bench.audit import fresh_draws
 from textveil_bench.audit.finding import AuditFinding
 from textveil_bench.audit.run import audit
 
@@ -59,9 +59,9 @@ def test_a_process_that_dies_spoils_nothing_but_its_own_trial() -> None:
 @pytest.mark.slow
 def test_a_late_answer_is_not_taken_for_the_next_mechanism(monkeypatch: pytest.MonkeyPatch) -> None:
     generator = OwnDraws(generator=np.random.default_rng())
-    monkeypatch.setattr(streams, "PROCESS_TIMEOUT", 3.0)
+    monkeypatch.setattr(fresh_draws, "PROCESS_TIMEOUT", 3.0)
     (late,) = findings(Elsewhere(name="late", rule=exponential().rule, delay=60.0))
-    monkeypatch.setattr(streams, "PROCESS_TIMEOUT", 120.0)
+    monkeypatch.setattr(fresh_draws, "PROCESS_TIMEOUT", 120.0)
     (forked,) = findings(generator)
     assert late["streams"].verdict == late["seed"].verdict == "not applicable"
     assert "no answer" in late["streams"].why

@@ -4,7 +4,7 @@ import pytest
 from textveil.models import load_stored_range
 from textveil.table.embedding import load_table
 from textveil_bench.examples import DataSet, Example
-from textveil_bench.reproduce import bounds, cape, costs
+from textveil_bench.reproduce import cape, clipping_bounds, costs
 from textveil_bench.reproduce.computed import ComputeOptions
 from textveil_bench.run import Folders
 
@@ -145,7 +145,7 @@ def test_a_bound_is_measured_where_an_entry_asks_for_it():
     before = sweep(
         **{"mechanism.name": "cape", "mechanism.model": "bundled:3", "mechanism.bound": "measured"}
     )
-    after = bounds.measure_bounds(before, "quick", Folders())
+    after = clipping_bounds.measure_bounds(before, "quick", Folders())
     assert after["entries"][:2] == before["entries"][:2]
     found = after["entries"][2]["set"]
     stored = load_stored_range(load_table("minilm-s"))
@@ -156,15 +156,15 @@ def test_a_bound_is_measured_where_an_entry_asks_for_it():
 
 
 def test_a_floor_that_is_set_stays(monkeypatch):
-    monkeypatch.setattr(bounds, "_measure_bound", lambda *_: (5.0, -12.0))
+    monkeypatch.setattr(clipping_bounds, "_measure_bound", lambda *_: (5.0, -12.0))
     before = sweep(**{"mechanism.bound": "measured", "mechanism.floor": 0.0})
-    assert bounds.measure_bounds(before, "quick", Folders())["entries"][2]["set"] == {
+    assert clipping_bounds.measure_bounds(before, "quick", Folders())["entries"][2]["set"] == {
         "mechanism.bound": 5.0,
         "mechanism.floor": 0.0,
     }
 
 
 def test_nothing_is_read_where_no_entry_asks(monkeypatch):
-    monkeypatch.setattr(bounds, "_load_texts", None)
+    monkeypatch.setattr(clipping_bounds, "_load_texts", None)
     before = sweep(**{"mechanism.bound": 1.0})
-    assert bounds.measure_bounds(before, "usual", Folders()) == before
+    assert clipping_bounds.measure_bounds(before, "usual", Folders()) == before

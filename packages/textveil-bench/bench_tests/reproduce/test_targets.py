@@ -7,7 +7,7 @@ from textveil.errors import ConfigError, UnknownName
 from textveil.protect.budget import TABLE1
 from textveil.table.embedding import load_table
 from textveil_bench import cells
-from textveil_bench.reproduce import bounds, targets
+from textveil_bench.reproduce import clipping_bounds, targets
 from textveil_bench.reproduce.computed import COMPUTED_TABLES
 from textveil_bench.reproduce.targets import (
     AtRisk,
@@ -72,12 +72,12 @@ def test_an_unknown_name_is_refused_with_the_nearest():
 
 @pytest.mark.parametrize("name", list_names())
 def test_every_panel_is_a_sweep_whose_options_there_are(name, monkeypatch):
-    monkeypatch.setattr(bounds, "_load_texts", lambda *_: ("a",))
-    monkeypatch.setattr(bounds, "_measure_bound", lambda *_: (5.0, -12.0))
+    monkeypatch.setattr(clipping_bounds, "_load_texts", lambda *_: ("a",))
+    monkeypatch.setattr(clipping_bounds, "_measure_bound", lambda *_: (5.0, -12.0))
     for scale, hub in zip(SCALES, cycle((True, False)), strict=False):
         plan = build_plans(load_target(name), scale, hub=hub, endpoint=ENDPOINT, generative=True)
         for sweep in plan.sweeps.values():
-            made = Sweep.read(bounds.measure_bounds(sweep, scale, Folders()))
+            made = Sweep.read(clipping_bounds.measure_bounds(sweep, scale, Folders()))
             cells.check_sweep(made)
             assert made.series
 

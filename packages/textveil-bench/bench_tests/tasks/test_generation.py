@@ -11,7 +11,7 @@ from bench_tests.tasks.conftest import untouched
 from textveil.errors import ConfigError
 from textveil.models.endpoint import Endpoint
 from textveil.text.released import Item, Kind
-from textveil_bench.tasks import vectors
+from textveil_bench.tasks import sentence_vectors
 from textveil_bench.tasks.generation import Generation, split_prompt
 from textveil_bench.trials import ReleasedExample, ReleasedField
 
@@ -98,13 +98,15 @@ def test_coherence_and_alignment_are_cosines_with_the_beginning_and_what_follows
         for score in generation(local_model="draft").score(stories, untouched(stories))
     }
     prompts = [split_prompt(trial.parts[0], 5, 100) for trial in untouched(stories)]
-    said = vectors.encode([prompt.released.replace(".", "!") for prompt in prompts])
+    said = sentence_vectors.encode([prompt.released.replace(".", "!") for prompt in prompts])
     for metric, texts in (
         ("coherence", [prompt.original for prompt in prompts]),
         ("alignment", [prompt.continuation for prompt in prompts]),
     ):
         np.testing.assert_allclose(
-            found[metric].values, vectors.compute_cosines(said, vectors.encode(texts)), atol=1e-5
+            found[metric].values,
+            sentence_vectors.compute_cosines(said, sentence_vectors.encode(texts)),
+            atol=1e-5,
         )
     assert found["coherence"].values == pytest.approx([1, 1], abs=1e-4)
     assert (found["alignment"].values < 0.9).all()

@@ -10,7 +10,7 @@ from bench_tests.tasks.conftest import untouched
 from textveil.errors import ConfigError
 from textveil.text.frequency import load_counts
 from textveil_bench.examples import DataSet, Example
-from textveil_bench.tasks import labelled, vectors
+from textveil_bench.tasks import labelled, sentence_vectors
 from textveil_bench.tasks.head import Head, compute_overlaps, fit
 
 
@@ -104,7 +104,7 @@ def test_a_head_refuses_what_has_no_label_for_a_text_or_two(
 def test_the_features_of_a_pair(reader, pairs, tmp_path):
     texts = [example.texts for example in pairs.examples]
     found = head(pairs, tmp_path, reader=reader).compute_features(texts)
-    one, other = (vectors.encode([each[i] for each in texts]) for i in (0, 1))
+    one, other = (sentence_vectors.encode([each[i] for each in texts]) for i in (0, 1))
     size = one.shape[1]
     assert found.shape == (len(texts), 4 * size + 2 + reader)
     np.testing.assert_allclose(found[:, :size], one, atol=1e-6)

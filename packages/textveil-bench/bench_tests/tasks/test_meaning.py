@@ -5,7 +5,7 @@ import pytest
 
 from bench_tests.tasks.conftest import untouched
 from textveil_bench.examples import DataSet, Example
-from textveil_bench.tasks import models, vectors
+from textveil_bench.tasks import judge_models, sentence_vectors
 from textveil_bench.tasks.meaning import Meaning
 
 
@@ -44,7 +44,7 @@ def test_nothing_means_nothing(trial):
 
 def test_equal_texts_are_encoded_once_and_originals_once_in_all(monkeypatch):
     seen: list[str] = []
-    encoder = models.get_encoder()
+    encoder = judge_models.get_encoder()
     encode = type(encoder).encode
 
     def watched(self, texts):
@@ -52,21 +52,21 @@ def test_equal_texts_are_encoded_once_and_originals_once_in_all(monkeypatch):
         return encode(self, texts)
 
     monkeypatch.setattr(type(encoder), "encode", watched)
-    found = vectors.encode(["kettle", "meadow at noon", "kettle"])
+    found = sentence_vectors.encode(["kettle", "meadow at noon", "kettle"])
     assert sorted(seen) == ["kettle", "meadow at noon"]
     np.testing.assert_array_equal(found[0], found[2])
     np.testing.assert_allclose(
         found, encode(encoder, ["kettle", "meadow at noon", "kettle"]), atol=1e-5
     )
-    vectors.encode_originals.cache_clear()
-    one, other = (vectors.encode_originals(("a lantern", "a ladder")) for _ in range(2))
+    sentence_vectors.encode_originals.cache_clear()
+    one, other = (sentence_vectors.encode_originals(("a lantern", "a ladder")) for _ in range(2))
     assert one is other
     assert seen[2:] == ["a ladder", "a lantern"]
     assert not one.flags.writeable
 
 
 def test_progress_is_told_in_steps(monkeypatch):
-    monkeypatch.setattr(vectors, "STEP", 2)
+    monkeypatch.setattr(sentence_vectors, "STEP", 2)
     told: list[tuple[str, int, int]] = []
-    vectors.encode(["a", "b", "c"], report=lambda *given: told.append(given))
+    sentence_vectors.encode(["a", "b", "c"], report=lambda *given: told.append(given))
     assert told == [("sentence vectors", 0, 3), ("sentence vectors", 2, 3)]

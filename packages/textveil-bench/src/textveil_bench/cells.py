@@ -28,7 +28,7 @@ from textveil_bench.detections import get_caching_detector
 from textveil_bench.examples import DataSet
 from textveil_bench.exposure import EXPOSURE_METRIC, measure_exposure
 from textveil_bench.spec import EXPOSURE_PRIOR, PlannedCell, PlannedSeries, Sweep
-from textveil_bench.tasks import models
+from textveil_bench.tasks import judge_models
 from textveil_bench.tasks.task_contract import Judge, Score
 from textveil_bench.trials import ReleasedExample, join_fields, split_releases
 
@@ -321,7 +321,7 @@ def _run_attacks(run: _CellRun, case: Case, sweep_spec: Sweep, first: int) -> No
     assert run.cell.config.seed is not None, "cells have their own seeds"
     rng: Randomness = SeededRandomness(run.cell.config.seed).derive_part(SIMULATION_PART + first)
     for attacker in load_attackers(sweep_spec):
-        with models.reduce_precision() if attacker.name in RANKING_ATTACKS else nullcontext():
+        with judge_models.reduce_precision() if attacker.name in RANKING_ATTACKS else nullcontext():
             _add_outcomes(run, attacker.name, _run_attacker(run, attacker, case, rng), case, first)
     for name, outcomes in measure.run_measures(
         case, [name for name in sweep_spec.measures if name != "meaning"], rng=rng
@@ -472,7 +472,7 @@ def _run_judges(
             if reason := judge.explain_refusal(data):
                 refused[judge.name] = reason
                 continue
-            with models.reduce_precision():
+            with judge_models.reduce_precision():
                 scores += [
                     _build_judge_score(judge, judge_score)
                     for judge_score in judge.score(data, released_examples)

@@ -27,7 +27,7 @@ from textveil.errors import MechanismError, TextveilError
 from textveil.randomness import SeededRandomness
 from textveil.text import load_counts
 from textveil_bench import intervals
-from textveil_bench.process import read_peak_memory
+from textveil_bench.process_usage import read_peak_memory
 
 MeasureProgress = Callable[[str, int, int], None]
 CostFigure = Mapping[str, Any]

@@ -46,7 +46,7 @@ from typing import Any, BinaryIO
 
 from textveil.config.extras import explain_missing
 from textveil.errors import ConfigError, InputError, OutputError, TextveilWarning
-from textveil.files import streams
+from textveil.files import text_streams
 
 try:
     import fcntl
@@ -178,7 +178,7 @@ class RowStore:
 
     def add_row(self, row: Mapping[str, Any]) -> None:
         """Appends a row; it is on disk when this returns."""
-        with streams.convert_write_errors():
+        with text_streams.convert_write_errors():
             self._file.write(json.dumps(row, ensure_ascii=False, allow_nan=False).encode() + b"\n")
             self._file.flush()
             os.fsync(self._file.fileno())
@@ -198,8 +198,8 @@ def open_store(folder: Path) -> Iterator[RowStore]:
         raise ConfigError(
             f"a run cannot resume from compressed rows: unpack {ROWS_FILE}.gz with gunzip first"
         )
-    with streams.convert_write_errors():
-        streams.make_folder(folder)
+    with text_streams.convert_write_errors():
+        text_streams.make_folder(folder)
         file = open(folder / ROWS_FILE, "a+b")  # noqa: SIM115 - closed below
     with file:
         if fcntl is not None:
@@ -219,7 +219,7 @@ def open_store(folder: Path) -> Iterator[RowStore]:
 def _remove_unfinished_line(path: Path) -> None:
     """Truncates an unfinished last line of a file."""
     if path.exists():
-        with streams.convert_write_errors(), open(path, "r+b") as file:
+        with text_streams.convert_write_errors(), open(path, "r+b") as file:
             file.truncate(file.read().rfind(b"\n") + 1)
 
 
@@ -291,14 +291,14 @@ def write_table(rows: Iterable[BenchRow], path: Path) -> int:
         ".parquet": _write_parquet,
         ".csv": _write_csv,
         ".jsonl": lambda lines, stream: stream.writelines(
-            streams.format_json_line(convert_infinity(line)).encode() for line in lines
+            text_streams.format_json_line(convert_infinity(line)).encode() for line in lines
         ),
     }
     if path.suffix not in writers:
         raise ConfigError(f"a table's name must end in {', '.join(writers)}; got {path.suffix!r}")
     lines = list(build_score_rows(rows))
     part = path.with_name(path.name + ".part")
-    with streams.convert_write_errors():
+    with text_streams.convert_write_errors():
         with open(part, "wb") as stream:
             writers[path.suffix](lines, stream)
         os.replace(part, path)

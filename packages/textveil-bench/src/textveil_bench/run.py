@@ -14,7 +14,7 @@ from typing import Any
 
 from textveil.corpus import Executor, LocalExecutor
 from textveil.errors import ConfigError
-from textveil.files import streams
+from textveil.files import text_streams
 from textveil.models import Endpoint
 from textveil.text import tokenize
 from textveil_bench import cells as computed
@@ -24,7 +24,7 @@ from textveil_bench.circumstances import read_circumstances
 from textveil_bench.examples import DataSet
 from textveil_bench.spec import PlannedCell, PlannedSeries, Sweep, SweepData
 from textveil_bench.task_words import learn
-from textveil_bench.tasks import models
+from textveil_bench.tasks import judge_models
 from textveil_bench.tasks.task_contract import Judge
 from textveil_bench.trials import join_fields
 
@@ -289,7 +289,7 @@ def _run_job(task: tuple[Job, Folders]) -> list[rows.BenchRow]:
             "training": build_training_record(job.series.source, data, data_judges, places),
             "learned": job.word_record,
         }
-        environment = {**read_circumstances(), "judges": models.choose_precision()}
+        environment = {**read_circumstances(), "judges": judge_models.choose_precision()}
         return list(
             computed.compute(
                 job.series, job.cells, data, data_judges, job.sweep, environment, training
@@ -483,7 +483,7 @@ def _keep_texts(folder: Path, job: Job, texts: Sequence[rows.BenchRow], row: row
         **{name: row[name] for name in ("sweep", "entry", "series", "budget", "key")},
     }
     with (
-        streams.convert_write_errors(),
+        text_streams.convert_write_errors(),
         open(folder / rows.GALLERY_FILE, "a", encoding="utf-8") as file,
     ):
         for text in texts:

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field
 
-from textveil.config import Config, make_options, resolve, sources
+from textveil.config import Config, make_options, option_sources, resolve
 from textveil.errors import ConfigError, UnknownName, quote_short
 from textveil_bench.data import get_data_name, is_file
 
@@ -225,7 +225,7 @@ class Sweep:
         values = (
             dict(source)
             if isinstance(source, Mapping)
-            else dict(sources.read_mapping(find_packaged_file(source)))
+            else dict(option_sources.read_mapping(find_packaged_file(source)))
         )
         values.pop("description", None)
         for name, section in (("data", SweepData), ("entries", SweepEntry)):

@@ -3,7 +3,7 @@
 In: texts of prose, data or code, or a mix. Out: spans of values; keys and code stay.
 Not here: the meaning of keys (`field_names`), the forms of values (`values`), their places
 (`parsers`,
-`tables`), and identifiers that need no key (`patterns`).
+`table_cells`), and identifiers that need no key (`patterns`).
 
 A value is taken if its key can only mean something private (`patientName`, `Geburtsdatum`), or if
 its neighbours show that the record is a person's: a `name` beside a mail address, a town beside a
@@ -20,10 +20,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from textveil.detect.keyvalue.elided import read_elided
+from textveil.detect.keyvalue.elided_surnames import read_elided
 from textveil.detect.keyvalue.field_names import fold_key
 from textveil.detect.keyvalue.parsers import KeyedValue, KeyedValues, read_calls, read_pairs
-from textveil.detect.keyvalue.tables import read_inserts, read_tables
+from textveil.detect.keyvalue.table_cells import read_inserts, read_tables
 from textveil.detect.keyvalue.values import (
     Value,
     find_name,

@@ -2,7 +2,7 @@
 
 In: a key as written, `customerFirstName`, `date_of_birth`, `Geburtsdatum`, `お客様名`. Out: the kind of
 its value.
-Not here: whether a value fits its key (`values`), and how keys are found (`parsers`, `tables`).
+Not here: whether a value fits its key (`values`), and how keys are found (`parsers`, `table_cells`).
 """
 
 import unicodedata

@@ -4,7 +4,7 @@ Formats are JSON, YAML, TOML, code, logs, forms, XML and cards.
 
 In: a text. Out: `KeyedValues`: the place of each value with a known key, and the records of the
 values.
-Not here: the meaning of keys (`field_names`), the forms of values (`values`), tables (`tables`).
+Not here: the meaning of keys (`field_names`), the forms of values (`values`), tables (`table_cells`).
 
 One pass over quotes, brackets, separators and line ends; nothing is parsed, so nothing can be
 invalid.

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import regex
 
 from textveil.detect.bounds import replace_separators
+from textveil.detect.liveness import signal_progress
 from textveil.detect.patterns import (
     accounts,
     addresses,
@@ -43,7 +44,6 @@ from textveil.detect.patterns.rules import (
     is_measurement,
     mask_foreign_letters,
 )
-from textveil.detect.progress import signal_progress
 from textveil.detect.spans import IDENTIFIERS, Span
 from textveil.errors import ConfigError
 from textveil.text import LazyPattern

@@ -12,7 +12,7 @@ from textveil.evaluate.attack.attack_contract import (
 )
 from textveil.evaluate.attack.attack_input import Case, Truth, View
 from textveil.evaluate.attack.bayes import Bayes
-from textveil.evaluate.attack.context import is_contextual
+from textveil.evaluate.attack.context_channel import is_contextual
 from textveil.evaluate.attack.learned import Learned
 from textveil.evaluate.attack.posterior import DEFAULT_DRAWS
 from textveil.evaluate.attack.prior import (

@@ -4,7 +4,7 @@ The attacker knows the mechanism and a prior of words.
 
 In: a case. Out: how often the private row is the likeliest, and among the k likeliest, under each
 prior.
-Not here: the posterior itself (`posterior`), and guesses of several words together (`joint`).
+Not here: the posterior itself (`posterior`), and guesses of several words together (`joint_posterior`).
 """
 
 from collections.abc import Iterator, Mapping

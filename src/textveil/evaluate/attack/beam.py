@@ -15,7 +15,7 @@ import numpy as np
 from textveil.config.extras import explain_missing
 from textveil.evaluate.attack.context_features import WordContext
 from textveil.evaluate.attack.knowledge import Knowledge, NeighbourRatios, SparseArray
-from textveil.evaluate.logs import find_highest
+from textveil.evaluate.log_math import find_highest
 from textveil.randomness import Ids, Values
 
 BEAM_CANDIDATES = 24

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from textveil.evaluate.attack import channel, context, linear_estimate
+from textveil.evaluate.attack import channel, context_channel, linear_estimate
 from textveil.evaluate.attack.attack_contract import ProgressCallback, ignore_progress
 from textveil.evaluate.attack.attack_input import View
 from textveil.evaluate.attack.channel import Evidence
 from textveil.evaluate.attack.context_features import WordContext
 from textveil.evaluate.attack.knowledge import Knowledge
 from textveil.evaluate.attack.linear_estimate import WordEstimate
-from textveil.evaluate.logs import find_highest
+from textveil.evaluate.log_math import find_highest
 from textveil.mechanism import PLACEHOLDER
 from textveil.randomness import Floats, Ids, Randomness
 
@@ -157,7 +157,7 @@ def find_candidates(  # noqa: PLR0913 - most are options, given by keyword
         report("candidates", done, m)
     if is_deferred:
         features[:, :, 2] = _compute_context_law(view, knowledge, first, releases, words, report)
-        evidence = "estimated" if context.describe_approximation(view) else "exact"
+        evidence = "estimated" if context_channel.describe_approximation(view) else "exact"
     return Shortlist(
         word_context=word_context,
         words=words,
@@ -239,7 +239,7 @@ def _is_law_deferred(view: View, k: int) -> bool:
     is_word_table = view.table is view.origin
     return (
         is_word_table
-        and context.is_contextual(view.mechanism, view.table)
+        and context_channel.is_contextual(view.mechanism, view.table)
         and len(view.table) > LARGE_TABLE_FACTOR * k
     )
 
@@ -285,7 +285,7 @@ def _compute_context_law(
     law = np.zeros(words.shape, np.float32)
     order = np.argsort(first, kind="stable")
     for release in (view, *view.other_releases)[:releases]:
-        law[order] += context.compute_candidate_law(
+        law[order] += context_channel.compute_candidate_law(
             release, first[order], knowledge.row[words[order]], report
         )
     result: Floats = np.maximum(law - law.max(axis=1, keepdims=True), MIN_LOG_LIKELIHOOD)

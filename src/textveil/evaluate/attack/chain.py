@@ -2,7 +2,7 @@
 
 In: released rows, a window, a noise. Out: for every word a few candidates, and what speaks for each
 of them.
-Not here: where the fit comes from, and how candidates become a posterior (`joint`).
+Not here: where the fit comes from, and how candidates become a posterior (`joint_posterior`).
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from typing import Self
 import numpy as np
 
 from textveil.evaluate.attack.attack_contract import ProgressCallback
-from textveil.evaluate.logs import compute_log_sum, find_highest, softmax
+from textveil.evaluate.log_math import compute_log_sum, find_highest, softmax
 from textveil.mechanism import Layout, Windowed
 from textveil.randomness import Flags, Floats, Ids, Values
 from textveil.table import EmbeddingTable

@@ -13,10 +13,10 @@ from typing import Literal
 import numpy as np
 
 from textveil.errors import ConfigError
-from textveil.evaluate.attack import context
+from textveil.evaluate.attack import context_channel
 from textveil.evaluate.attack.attack_contract import ProgressCallback, ignore_progress
 from textveil.evaluate.attack.attack_input import Case, View
-from textveil.evaluate.logs import slice_rows
+from textveil.evaluate.log_math import slice_rows
 from textveil.mechanism import PLACEHOLDER, Backward, Block, Law, Layout, Mechanism, Noisy
 from textveil.randomness import Draws, Flags, Floats, Ids, Randomness, Values
 from textveil.table import EmbeddingTable, compute_shares
@@ -98,8 +98,8 @@ def explain_refusal(view: View) -> str:
     """
     if not (view.output_rows != PLACEHOLDER).any():
         return ""
-    if context.is_contextual(view.mechanism, view.table):
-        return context.explain_refusal(view)
+    if context_channel.is_contextual(view.mechanism, view.table):
+        return context_channel.explain_refusal(view)
     if not view.mechanism.claim(view.table).alone:
         return "the law of a released word may depend on other words than its own"
     if not isinstance(view.mechanism, Noisy) and not _has_explicit_law(view):
@@ -163,9 +163,9 @@ def check_law(case: Case) -> None:
 
 def describe_estimate(view: View, draws: int) -> str:
     """Returns the note of an attack whose channel is not exact."""
-    is_contextual = context.is_contextual(view.mechanism, view.table)
+    is_contextual = context_channel.is_contextual(view.mechanism, view.table)
     method = (
-        context.describe_approximation(view)
+        context_channel.describe_approximation(view)
         if is_contextual
         else f"from {draws} draws for each released word"
     )
@@ -188,7 +188,7 @@ def yield_likelihoods(
         rng: for these.
         report: callback for progress.
     """
-    if context.is_contextual(view.mechanism, view.table):
+    if context_channel.is_contextual(view.mechanism, view.table):
         yield from _yield_in_context(view, report)
         return
     for key in ("law", ("likelihoods", draws)):
@@ -224,12 +224,12 @@ def share_channels(views: Sequence[View], report: ProgressCallback = ignore_prog
         views: on one table; of one mechanism, if it looks at each word alone.
         report: callback for progress.
     """
-    if not context.is_contextual(views[0].mechanism, views[0].table):
+    if not context_channel.is_contextual(views[0].mechanism, views[0].table):
         _share_law(views, report)
         return
     releases = [release for view in views for release in (view, *view.other_releases)]
     all_lines = iter(
-        context.compute_lines(
+        context_channel.compute_lines(
             [(view, np.arange(len(view.output_rows))) for view in releases], report
         )
     )
@@ -286,7 +286,7 @@ def _yield_in_context(view: View, report: ProgressCallback) -> Iterator[Likeliho
         likelihoods = _build_per_position(
             view,
             positions,
-            context.compute_lines([(release, positions) for release in releases], report),
+            context_channel.compute_lines([(release, positions) for release in releases], report),
         )
         if len(positions) == len(view.output_rows):
             view.memo["in context"] = likelihoods
@@ -294,7 +294,7 @@ def _yield_in_context(view: View, report: ProgressCallback) -> Iterator[Likeliho
 
 
 def _build_per_position(view: View, positions: Ids, lines: Sequence[Floats]) -> Likelihoods:
-    evidence: Evidence = "estimated" if context.describe_approximation(view) else "exact"
+    evidence: Evidence = "estimated" if context_channel.describe_approximation(view) else "exact"
     which = np.arange(len(lines) * len(positions)).reshape(len(lines), -1).T
     joined = lines[0] if len(lines) == 1 else np.concatenate(lines)
     return Likelihoods(positions=positions, which=which, lines=joined, evidence=evidence)

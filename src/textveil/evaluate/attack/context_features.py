@@ -16,7 +16,7 @@ from textveil.config.extras import explain_missing
 from textveil.evaluate.attack.attack_contract import ProgressCallback, ignore_progress
 from textveil.evaluate.attack.attack_input import View
 from textveil.evaluate.attack.knowledge import SIDES, Knowledge, SparseArray
-from textveil.evaluate.logs import find_highest
+from textveil.evaluate.log_math import find_highest
 from textveil.randomness import Flags, Floats, Ids, Values
 
 NEIGHBOUR_CANDIDATES = 16

@@ -40,7 +40,7 @@ from textveil.evaluate.attack.posterior import DEFAULT_DRAWS, is_mixing
 from textveil.evaluate.attack.prior import MAX_PRIOR_LOGITS, get_released_words, load_language_model
 from textveil.evaluate.attack.public_texts import drop_contained_texts, split_texts
 from textveil.evaluate.attack.ranking_model import compute_probabilities, fit_logistic
-from textveil.evaluate.logs import find_highest
+from textveil.evaluate.log_math import find_highest
 from textveil.mechanism import PLACEHOLDER, Windowed
 from textveil.models import ContextKind, LanguageModel
 from textveil.randomness import Flags, Floats, Ids, Randomness, Values

@@ -4,7 +4,7 @@ It is learned from a simulation.
 
 In: releases of a window, what is believed of the words around. Out: a score of every row for every
 position.
-Not here: all words of a text weighed together (`joint`), and mechanisms that change each word by
+Not here: all words of a text weighed together (`joint_posterior`), and mechanisms that change each word by
 itself (`channel`).
 
 A released row is near a weighted mean of several words. So the vector of one of them is estimated

@@ -1,7 +1,7 @@
 """The posterior: probabilities of private rows given a released word (Bayes).
 
 In: a view, a prior. Out: `Ranking`, the likeliest private rows of every protected position.
-Not here: the parts (`prior`, `channel`, `joint`), and how guesses are judged (`bayes`).
+Not here: the parts (`prior`, `channel`, `joint_posterior`), and how guesses are judged (`bayes`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,9 +15,9 @@ from textveil.evaluate.attack import channel, prior
 from textveil.evaluate.attack.attack_contract import ProgressCallback, ignore_progress
 from textveil.evaluate.attack.attack_input import View
 from textveil.evaluate.attack.channel import Evidence
-from textveil.evaluate.attack.joint import decode
+from textveil.evaluate.attack.joint_posterior import decode
 from textveil.evaluate.attack.prior import PriorName, StaticName
-from textveil.evaluate.logs import compute_log_sum, find_highest
+from textveil.evaluate.log_math import compute_log_sum, find_highest
 from textveil.mechanism import Windowed
 from textveil.randomness import Ids, Randomness, Values
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from textveil.errors import UnknownName
 from textveil.evaluate.attack.attack_input import View
-from textveil.evaluate.logs import compute_log_sum, softmax
+from textveil.evaluate.log_math import compute_log_sum, softmax
 from textveil.models import ContextKind, LanguageModel, Ragged, load_context
 from textveil.randomness import Flags, Floats, Ids, Values
 from textveil.table import EmbeddingTable, compute_shares

@@ -6,7 +6,7 @@ Not here: what the features are (`candidates`, `context_features`, `linear_estim
 
 import numpy as np
 
-from textveil.evaluate.logs import compute_log_sum
+from textveil.evaluate.log_math import compute_log_sum
 from textveil.randomness import Floats, Ids, Values
 
 RIDGE = 1e-3

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field
 
 from textveil.config import Config, make_options, resolve
-from textveil.config.sources import YamlPath
+from textveil.config.option_sources import YamlPath
 from textveil.errors import ConfigError, UnknownName
 from textveil.gateway.protocols import load_operations
 from textveil.gateway.protocols.restoring import RestoreOptions

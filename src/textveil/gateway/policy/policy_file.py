@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from textveil.config import Config
-from textveil.config.sources import YamlPath, read_marked
+from textveil.config.option_sources import YamlPath, read_marked
 from textveil.errors import ConfigError, TextveilError, UnknownName
 from textveil.gateway.policy.policy import (
     SELECTOR_FIELDS,

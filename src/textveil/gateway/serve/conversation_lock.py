@@ -3,7 +3,7 @@
 In: the name of the conversation. Out: a lock for the length of a block, or a refusal where too many
 wait.
 Not here: requests of other processes, of which one is refused (`request_flow`); and threads
-(`worker_pools`).
+(`thread_pools`).
 
 A waiting request holds no thread, and takes one lock only: a request with the lock never waits for
 another request.
@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from weakref import WeakValueDictionary
 
-from textveil.gateway.serve.worker_pools import build_busy_error
+from textveil.gateway.serve.thread_pools import build_busy_error
 
 
 class ConversationLocks:

@@ -19,8 +19,8 @@ from textveil.gateway.errors import RequestError
 from textveil.gateway.gateway import Gateway
 from textveil.gateway.request.request_record import RequestRecord
 from textveil.gateway.serve.conversation_lock import ConversationLocks
+from textveil.gateway.serve.thread_pools import ThreadPool
 from textveil.gateway.serve.tracing import Tracer
-from textveil.gateway.serve.worker_pools import ThreadPool
 from textveil.session import MemoryStore
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 In: a URL, and where keys lie. Out: `Database`.
 Not here: sessions (`session.database_store`), how rows are sealed (`encryption`) and looked up
-(`view`),
+(`lazy_snapshot`),
 and the tables (`schema`).
 """
 
@@ -21,8 +21,8 @@ from textveil.config.extras import explain_missing, require
 from textveil.errors import ConfigError, StoreError
 from textveil.session.sql import schema
 from textveil.session.sql.key_stores import open_key_store
+from textveil.session.sql.lazy_snapshot import RowReader, SealedRow
 from textveil.session.sql.statements import build_store_statements
-from textveil.session.sql.view import RowReader, SealedRow
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine

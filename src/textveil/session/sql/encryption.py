@@ -2,7 +2,7 @@
 
 In: keys; a kind, a key, a value. Out: the name under which a row is looked up, and its sealed
 content.
-Not here: where keys lie (`key_stores`), and the meaning of the rows (`view`).
+Not here: where keys lie (`key_stores`), and the meaning of the rows (`lazy_snapshot`).
 
 Content is encrypted with AES-256-GCM. Its associated data names the store, the account, the
 session, the kind and the row, so content that is copied elsewhere does not open. Rows are looked up

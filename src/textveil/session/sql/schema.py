@@ -1,7 +1,7 @@
 """Tables of a store, created by the Alembic steps in `migrations`.
 
 In: a connection. Out: `Tables`; a database that has them.
-Not here: their contents (`session_file`, `view`).
+Not here: their contents (`session_file`, `lazy_snapshot`).
 """
 
 from dataclasses import dataclass

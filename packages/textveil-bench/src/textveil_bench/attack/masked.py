@@ -19,7 +19,7 @@ from textveil.evaluate.attack.attack_contract import Outcome, ProgressCallback, 
 from textveil.evaluate.attack.attack_input import Case, View
 from textveil.evaluate.attack.bayes import NOTHING_PROTECTED
 from textveil.evaluate.attack.prior import convert_logits, get_released_words, load_language_model
-from textveil.evaluate.logs import find_highest
+from textveil.evaluate.log_math import find_highest
 from textveil.models import LanguageModel
 from textveil.randomness import Ids, Randomness, Values
 from textveil.table import compute_shares

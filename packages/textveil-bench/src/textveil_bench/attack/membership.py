@@ -17,7 +17,7 @@ from textveil.evaluate.attack.attack_input import Case, View
 from textveil.evaluate.attack.channel import Likelihoods
 from textveil.evaluate.attack.posterior import DEFAULT_DRAWS, Ranking, is_mixing, rank_candidates
 from textveil.evaluate.attack.prior import StaticName, compute_view_prior
-from textveil.evaluate.logs import compute_log_sum
+from textveil.evaluate.log_math import compute_log_sum
 from textveil.protect import group_numbers
 from textveil.randomness import Ids, Randomness, Values
 

@@ -12,7 +12,7 @@ import numpy as np
 from textveil.mechanism import Block, Layout, Noisy, Windowed
 from textveil.randomness import Ids, SystemRandomness, Values
 from textveil.table import EmbeddingTable
-from textveil_bench.audit import exact, joint
+from textveil_bench.audit import exact, joint_law
 from textveil_bench.audit.audit_target import TINY_TABLE_WORDS, Subject, build_singles
 from textveil_bench.audit.finding import ALARM_RATE, AuditFinding, make_skipped
 
@@ -67,13 +67,13 @@ def _test_counts(
 def _test_pairs(subject: Subject) -> Iterator[tuple[str, float]]:
     """Tests counts of released two-word texts against their joint law."""
     table = subject.tiny_table
-    if joint.explain_missing_law(subject) is not None:
+    if joint_law.explain_missing_law(subject) is not None:
         return
     many = PAIRS_SMALL if subject.small else PAIRS_FULL
     layout = Layout.build(*[2] * many)
     parameter = subject.get_parameter(table, Layout.build(2))
     for text in ((0, TINY_TABLE_WORDS - 1), (1, 2)):
-        law = joint.compute_text_laws(subject, np.array([text]), parameter)[0]
+        law = joint_law.compute_text_laws(subject, np.array([text]), parameter)[0]
         rows = np.tile(np.array(text), many)
         released = subject.sample(
             table, Block(layout=layout, rows=rows), np.tile(parameter, many)

@@ -2,13 +2,13 @@
 
 In: a subject whose mechanism is `Restricting` or `Published`. Out: the findings `restricted` and
 `paper`.
-Not here: the claim that the statement prints (`exact`, `joint`, `sampled`).
+Not here: the claim that the statement prints (`exact`, `joint_law`, `sampled`).
 """
 
 import numpy as np
 
 from textveil.mechanism import Published, Restricting
-from textveil_bench.audit import joint
+from textveil_bench.audit import joint_law
 from textveil_bench.audit.audit_target import (
     TINY_TABLE_WORDS,
     InvalidLaw,
@@ -142,13 +142,13 @@ def check_paper(subject: Subject) -> AuditFinding:
         return make_skipped(name, "with these options it is not the mechanism of a paper")
     table = subject.tiny_table
     for change in (
-        joint.compute_changes(subject) if joint.explain_missing_law(subject) is None else ()
+        joint_law.compute_changes(subject) if joint_law.explain_missing_law(subject) is None else ()
     ):
         published = mechanism.build_paper_claim(table, change.layout, change.parameter)
         if published is None:
             continue
         claim, epsilon = published
-        rate, surplus = joint.compare_change(
+        rate, surplus = joint_law.compare_change(
             change,
             compute_distances(table, claim, np.arange(TINY_TABLE_WORDS)),
             epsilon,

@@ -25,19 +25,19 @@ from textveil_bench.audit import (
     coverage,
     exact,
     fit,
-    joint,
+    joint_law,
     pipeline_check,
     restricted_claims,
     sampled,
     spending,
 )
-from textveil_bench.audit import streams as fresh
+from textveil_bench.audit import fresh_draws as fresh
 from textveil_bench.audit import support as supports
 from textveil_bench.audit.audit_target import Build, Subject
 from textveil_bench.audit.configured import ConfiguredBuild
 from textveil_bench.audit.finding import ALARM_RATE, AuditFinding, Evidence, Verdict, make_unchecked
+from textveil_bench.audit.fresh_draws import is_input_dependent
 from textveil_bench.audit.grouped import split_by_group
-from textveil_bench.audit.streams import is_input_dependent
 
 __all__ = [
     "ALARM_RATE",
@@ -55,7 +55,7 @@ AuditProgress = Callable[[str, int, int], None]
 
 _CHECKS: dict[str, Callable[[Subject], AuditFinding]] = {
     "log-ratio": exact.check_log_ratio,
-    "joint": joint.check_joint,
+    "joint": joint_law.check_joint,
     "restricted": restricted_claims.check_restricted,
     "paper": restricted_claims.check_paper,
     "certificate": exact.check_certificate,

@@ -28,7 +28,7 @@ from textveil_bench.audit.finding import (
     make_skipped,
     make_unclaimed,
 )
-from textveil_bench.audit.streams import build_text
+from textveil_bench.audit.fresh_draws import build_text
 
 MIN_SPENT_SHARE = 0.5
 """Minimum share of the budget spent on a single word.

@@ -39,7 +39,7 @@ import numpy as np
 from textveil.corpus.executors import Executor, LocalExecutor
 from textveil.errors import ConfigError, VocabularyError
 from textveil.evaluate.attack.learned import Learned
-from textveil.files import streams
+from textveil.files import text_streams
 from textveil.pipeline import Privatizer
 from textveil.randomness import Ints
 from textveil.table import load_table
@@ -54,7 +54,7 @@ from textveil_bench.circumstances import read_circumstances
 from textveil_bench.examples import DataSet
 from textveil_bench.spec import LEARNED_PATH, PlannedSeries, find_non_defaults
 from textveil_bench.task_words import learn
-from textveil_bench.tasks import models
+from textveil_bench.tasks import judge_models
 
 VERSION = 1
 """Increases when equal options give different figures."""
@@ -177,7 +177,7 @@ def run(
         InputError: data cannot be read.
     """
     executor = executor or LocalExecutor()
-    streams.make_folder(folder)
+    text_streams.make_folder(folder)
     stored_rows = {row["key"]: row for row in read(folder)}
     _close_line(folder / ROWS_FILE)
     all_rows: list[ComparisonRow] = []
@@ -196,7 +196,7 @@ def run(
             line = json.dumps(row)
             stored_rows[job.key] = json.loads(line)
             with (
-                streams.convert_write_errors(),
+                text_streams.convert_write_errors(),
                 open(folder / ROWS_FILE, "a", encoding="utf-8") as file,
             ):
                 file.write(f"{line}\n")
@@ -248,7 +248,7 @@ def run(
 def _close_line(path: Path) -> None:
     """Ends a truncated line, so that the next row starts separately."""
     if path.exists() and not path.read_bytes().endswith(b"\n"):
-        with streams.convert_write_errors(), path.open("a") as file:
+        with text_streams.convert_write_errors(), path.open("a") as file:
             file.write("\n")
 
 
@@ -323,7 +323,7 @@ def compute(job: ComparisonJob) -> ComparisonRow:
     begin = time.perf_counter()
     cache = _load_cache(job)
     seconds = dict.fromkeys(("release", "attack", "judge"), 0.0)
-    with warnings.catch_warnings(), models.reduce_precision():
+    with warnings.catch_warnings(), judge_models.reduce_precision():
         warnings.simplefilter("ignore")  # rows say where epsilon bounds nothing
         if job.previous_row is not None and job.previous_row["texts"] == _count_parts(cache.texts):
             return _update_judges(job, cache, job.previous_row, seconds)

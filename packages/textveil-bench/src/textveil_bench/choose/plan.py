@@ -11,7 +11,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field
 
-from textveil.config import make_options, sources
+from textveil.config import make_options, option_sources
 from textveil_bench.spec import (
     CONF_FOLDER,
     PlannedSeries,
@@ -100,7 +100,9 @@ class Comparison:
             UnknownName: there is no such option.
         """
         values = dict(
-            sources.read_mapping(find_packaged_file(source, COMPARISONS_FOLDER, "comparison"))
+            option_sources.read_mapping(
+                find_packaged_file(source, COMPARISONS_FOLDER, "comparison")
+            )
         )
         for name, section in (("data", SweepData), ("entries", SweepEntry)):
             values[name] = tuple(

@@ -17,7 +17,7 @@ from textveil.cli.decorators import verb
 from textveil.cli.options import TypedOptions
 from textveil.cli.texts import Field
 from textveil.errors import ConfigError, UnknownName, quote_file, quote_short
-from textveil.files import streams
+from textveil.files import text_streams
 from textveil_bench.cli import rates
 
 if TYPE_CHECKING:
@@ -213,23 +213,23 @@ def _choose_attacks(attacks: str | None, options: Mapping[str, Any]) -> list[str
 
 def _parse_options(typed: list[str]) -> dict[str, dict[str, Any]]:
     """Parses attack.bayes.draws=1000 into {"bayes": {"draws": 1000}}."""
-    from textveil.config import registry, sources
+    from textveil.config import option_sources, registry
 
     options: dict[str, dict[str, Any]] = {}
-    for path, text in sources.parse_assignments(typed).items():
+    for path, text in option_sources.parse_assignments(typed).items():
         name, dot, option = path.removeprefix(PREFIX).partition(".")
         if not dot or "." in option:
             raise ConfigError(
                 f"set an attack's option by -o attack.NAME.OPTION=VALUE, not by {quote_short(path)}"
             )
-        option, value = option.replace("-", "_"), sources.parse_scalar(text)
+        option, value = option.replace("-", "_"), option_sources.parse_scalar(text)
         parameters = registry.read_options(registry.load("attack", name)).keywords
         if (
             option in parameters
             and parameters[option].type.startswith("list of")
             and not isinstance(value, list)
         ):
-            value = [sources.parse_scalar(part) for part in text.split(",")]
+            value = [option_sources.parse_scalar(part) for part in text.split(",")]
         options.setdefault(name, {})[option] = value
     return options
 
@@ -261,8 +261,8 @@ def _check_folder(output: str) -> None:
     """Creates the output folder before the work; refuses a file."""
     if os.path.exists(output) and not os.path.isdir(output):
         raise ConfigError(f"--output must be a folder, and {quote_file(output)} is a file")
-    with streams.convert_write_errors():
-        streams.make_folder(Path(os.path.realpath(output)))
+    with text_streams.convert_write_errors():
+        text_streams.make_folder(Path(os.path.realpath(output)))
 
 
 def _write(document: Mapping[str, Any], folder: str, title: str) -> None:

@@ -297,7 +297,7 @@ def bench_fantasy(
     occur in the paragraph.
     """
     from textveil.errors import ConfigError
-    from textveil.files import streams
+    from textveil.files import text_streams
     from textveil.models import Endpoint
     from textveil_bench import fantasy
 
@@ -309,7 +309,7 @@ def bench_fantasy(
         console.note(console.wrap(str(reply)))
         passages = iter(reply.passages)
     lines = list(fantasy.format_lines(passages))
-    with streams.open_output(output) as out:
+    with text_streams.open_output(output) as out:
         for line in lines:
             out.write(line)
     if output is not None:
@@ -386,7 +386,7 @@ def bench_task_words(
     """
     import yaml
 
-    from textveil.files import streams
+    from textveil.files import text_streams
     from textveil_bench.data import is_file, load
     from textveil_bench.task_words import learn
 
@@ -394,7 +394,7 @@ def bench_task_words(
     columns: dict[str, Any] = {"fields": (field,), "label": label} if is_local_file else {}
     split = "test" if is_local_file and "{split}" not in name else "train"
     words = learn(load(name, split=split, folder=folder, **columns), count)
-    with streams.open_output(output) as out:
+    with text_streams.open_output(output) as out:
         out.write(
             yaml.safe_dump(
                 {"protect": {"importance": "list", "important": list(words)}}, allow_unicode=True

@@ -14,7 +14,7 @@ import typer
 
 from textveil.cli.evaluation import check_limit, read_rows, read_texts
 from textveil.errors import ConfigError, InputError, quote, quote_file
-from textveil.files import formats, streams
+from textveil.files import formats, text_streams
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -198,7 +198,7 @@ def print_table(table: "Table") -> None:
             console.width,
             console.measure(table, options=console.options.update(width=1000)).maximum,
         )
-    with streams.convert_write_errors():
+    with text_streams.convert_write_errors():
         console.print(table)
 
 

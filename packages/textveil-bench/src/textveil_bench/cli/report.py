@@ -11,7 +11,7 @@ import typer
 
 from textveil.cli import console, evaluation, progress, verb
 from textveil.errors import OutputError, UnknownName
-from textveil.files import streams
+from textveil.files import text_streams
 from textveil_bench.cli.bench import PANEL
 
 
@@ -72,8 +72,8 @@ def report(
     if folder is not None:
         if folder.exists() and not folder.is_dir():
             raise OutputError("--figures must be a folder, and this is a file")
-        with streams.convert_write_errors():
-            streams.make_folder(folder)
+        with text_streams.convert_write_errors():
+            text_streams.make_folder(folder)
     with progress.show_bars(unit=" figures") as callback:
         page = composed(
             selection,
@@ -82,7 +82,7 @@ def report(
             figures=folder,
             progress=callback,
         )
-    with streams.open_output(output) as stream:
+    with text_streams.open_output(output) as stream:
         stream.write(page)
     if output != "-":
         cells = sum(len(item.cells) for item in selection)

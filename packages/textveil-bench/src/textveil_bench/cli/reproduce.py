@@ -15,7 +15,7 @@ import typer
 
 from textveil.cli import evaluation, note, progress, say, verb
 from textveil.errors import ConfigError, InputError
-from textveil.files import streams
+from textveil.files import text_streams
 from textveil_bench.cli import rates
 from textveil_bench.cli.bench import PANEL, Folder, Processes, note_interrupt
 
@@ -186,7 +186,7 @@ def reproduce(
                     f"Written to {Path(output).name}: {base_path.name}.json, {base_path.name}.html."
                 )
     if len(index_entries) > 1:
-        with streams.open_output(str(Path(output) / INDEX_FILE)) as stream:
+        with text_streams.open_output(str(Path(output) / INDEX_FILE)) as stream:
             stream.write(render_index(index_entries))
         note(f"Written to {Path(output).name}: {INDEX_FILE}, which leads to the page of each.")
 
@@ -221,7 +221,7 @@ def _write_page(result: "ReproductionResult", summary: PlainData, base_path: Pat
             if result.series
             else compose(title, extra_sections)
         )
-    with streams.open_output(f"{base_path}.html") as stream:
+    with text_streams.open_output(f"{base_path}.html") as stream:
         stream.write(page)
 
 

@@ -14,7 +14,7 @@ import typer
 from textveil.cli import TypedOptions, console, evaluation, group, progress, say, verb
 from textveil.cli.texts import Field
 from textveil.errors import ConfigError
-from textveil.files import streams
+from textveil.files import text_streams
 from textveil_bench.cli import rates
 from textveil_bench.cli.bench import PANEL
 
@@ -113,7 +113,7 @@ def sweep_tau(
         figure = pictures.draw_thresholds(
             plain_rows, title=f"{resolved.mechanism.name}, {rows[0].texts:,} texts"
         )
-        with streams.convert_write_errors():
+        with text_streams.convert_write_errors():
             pictures.save(figure, Path(output))
 
 

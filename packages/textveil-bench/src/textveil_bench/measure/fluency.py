@@ -21,7 +21,7 @@ from textveil.evaluate.attack import (
     ignore_progress,
     load_language_model,
 )
-from textveil.evaluate.logs import compute_log_sum
+from textveil.evaluate.log_math import compute_log_sum
 from textveil.models import LanguageModel, Ragged
 from textveil.randomness import Ids, Values
 from textveil.text import Kind

@@ -17,7 +17,7 @@ from textveil_bench.compare import Cell, MetricKey, Series
 from textveil_bench.report import curves, options, tables
 from textveil_bench.report.curves import PanelGroup
 from textveil_bench.report.gallery import GalleryText, build_gallery
-from textveil_bench.report.markup import (
+from textveil_bench.report.html import (
     Html,
     build_element,
     build_figure,

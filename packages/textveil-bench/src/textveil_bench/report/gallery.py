@@ -10,13 +10,7 @@ from html import escape
 from typing import Any
 
 from textveil_bench.overlap import match_words
-from textveil_bench.report.markup import (
-    Html,
-    build_element,
-    fold_content,
-    format_budget,
-    join_parts,
-)
+from textveil_bench.report.html import Html, build_element, fold_content, format_budget, join_parts
 from textveil_bench.report.study import Study
 
 GalleryText = Mapping[str, Any]

@@ -16,7 +16,7 @@ from textveil_bench.report.curves import (
     get_axis_label,
     get_option_label,
 )
-from textveil_bench.report.markup import format_budget
+from textveil_bench.report.html import format_budget
 from textveil_bench.report.study import RISK_LEVELS, Study
 
 WINDOW = "mechanism.L"

@@ -1,7 +1,7 @@
 """Tables of a report: equal risk, cells, text lengths, statements, refusals, times.
 
 In: a study. Out: HTML.
-Not here: figures (`curves`, `options`), and how a table is written (`markup`).
+Not here: figures (`curves`, `options`), and how a table is written (`html`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,7 @@ import numpy as np
 
 from textveil_bench.compare import Cell, DataSetKey, MetricKey, Series
 from textveil_bench.estimates import Estimate, difference, ratio
-from textveil_bench.report.markup import (
+from textveil_bench.report.html import (
     Html,
     build_element,
     build_table,

@@ -33,7 +33,7 @@ Changes are a mapping. `common` is merged into the sweep's; `only` keeps the ent
 `set` has options of entries by their names; `thin: N` keeps N values of every budget and of every
 list in a grid, spread from the first to the last; anything else replaces the sweep's value of that
 name. Changes of a panel are applied first, then those of a run. In an entry's `set`,
-`mechanism.bound: measured` is measured for its model (`bounds`).
+`mechanism.bound: measured` is measured for its model (`clipping_bounds`).
 
 `where` and each member of `series` select rows: {data: sst2, entry: noise, budget: 80, mechanism.L:
 4}. Keys are `data`, `entry`, `series`, `family`, `whose`, `level`, `budget` (a value, or `first` or

@@ -15,13 +15,7 @@ from textveil_bench.intervals import Interval
 from textveil_bench.pictures import COLOURS, MARKERS, Curve, Look, Panel, Point
 from textveil_bench.report import Section, compose
 from textveil_bench.report.curves import PanelGroup
-from textveil_bench.report.markup import (
-    Html,
-    build_element,
-    build_table,
-    format_interval,
-    join_parts,
-)
+from textveil_bench.report.html import Html, build_element, build_table, format_interval, join_parts
 
 Plain = Mapping[str, Any]
 

@@ -13,12 +13,12 @@ from typing import Any, Self
 
 from textveil.corpus import Executor
 from textveil.errors import InputError
-from textveil.files import streams
+from textveil.files import text_streams
 from textveil_bench import compare
 from textveil_bench import run as runs
 from textveil_bench.circumstances import read_circumstances
 from textveil_bench.compare import Series
-from textveil_bench.reproduce.bounds import measure_bounds
+from textveil_bench.reproduce.clipping_bounds import measure_bounds
 from textveil_bench.reproduce.computed import ComputeOptions, Table, compute
 from textveil_bench.reproduce.targets import Plans, Scale, Target, build_plans
 from textveil_bench.reproduce.verdict import (
@@ -186,8 +186,8 @@ def reproduce(
     """
     plans = how.build_plans(target)
     outcome = _run(plans, folder, how, report) if how.stored is None else _read(target, plans, how)
-    with streams.convert_write_errors():
-        streams.make_folder(folder)
+    with text_streams.convert_write_errors():
+        text_streams.make_folder(folder)
     series = compare.build_series(outcome.rows)
     return ReproductionResult(
         target=target,

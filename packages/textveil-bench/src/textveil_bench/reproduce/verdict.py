@@ -42,7 +42,7 @@ from textveil_bench import compare
 from textveil_bench.compare import Cell, Series
 from textveil_bench.estimates import Estimate, difference, estimate_best, interpolate
 from textveil_bench.intervals import CONFIDENCE_LEVEL, Interval
-from textveil_bench.report.markup import format_budget
+from textveil_bench.report.html import format_budget
 from textveil_bench.reproduce.computed import Table
 from textveil_bench.reproduce.targets import (
     AtRisk,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from textveil_bench.examples import DataSet
-from textveil_bench.tasks import models, vectors
+from textveil_bench.tasks import judge_models, sentence_vectors
 from textveil_bench.tasks.task_contract import Score
 
 _MARKS = str.maketrans("", "", string.punctuation)
@@ -88,16 +88,18 @@ def score_answers(
             headline=view + metric == headline,
             note=note,
         )
-    gold_vectors = vectors.encode_originals(
+    gold_vectors = sentence_vectors.encode_originals(
         tuple(gold for gold_group in golds for gold in gold_group)
     )
-    answer_vectors = vectors.encode(answers)
+    answer_vectors = sentence_vectors.encode(answers)
     owner = np.repeat(np.arange(len(golds)), list(map(len, golds)))
     values = np.full(len(golds), -1.0)
-    np.maximum.at(values, owner, vectors.compute_cosines(answer_vectors[owner], gold_vectors))
+    np.maximum.at(
+        values, owner, sentence_vectors.compute_cosines(answer_vectors[owner], gold_vectors)
+    )
     yield Score(
         metric=f"{view}cosine",
         values=values,
         share=False,
-        note=f"{note}; sentence vectors of {models.ENCODER_NAME}, the nearest gold answer",
+        note=f"{note}; sentence vectors of {judge_models.ENCODER_NAME}, the nearest gold answer",
     )

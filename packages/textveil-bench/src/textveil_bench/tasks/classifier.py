@@ -17,7 +17,7 @@ from textveil.errors import ConfigError
 from textveil.evaluate.attack import ProgressCallback, ignore_progress
 from textveil.randomness import Ints
 from textveil_bench.examples import DataSet
-from textveil_bench.tasks import labelled, models, vectors
+from textveil_bench.tasks import judge_models, labelled, sentence_vectors
 from textveil_bench.tasks.task_contract import Score
 from textveil_bench.trials import ReleasedExample
 
@@ -47,7 +47,7 @@ class Classification:
     @property
     def name(self) -> str:
         """The judge's name in rows."""
-        return f"classifier ({models.get_model_name(self.model)})"
+        return f"classifier ({judge_models.get_model_name(self.model)})"
 
     def explain_refusal(self, data: DataSet) -> str:
         """Returns why the data are not labelled texts or pairs, or ""."""
@@ -61,12 +61,12 @@ class Classification:
             ConfigError: its labels cannot be matched with the data's.
             InputError: the first text of a pair takes more than half of the model's window.
         """
-        network = models.get_classifier(self.model)
+        network = judge_models.get_classifier(self.model)
         columns = match_labels(data.labels, network.labels, self.labels)
         yield labelled.score_accuracy(
             data,
             guess(network, trials, columns, self.report),
-            f"{models.get_model_name(self.model)}, not trained here",
+            f"{judge_models.get_model_name(self.model)}, not trained here",
         )
 
 
@@ -85,10 +85,10 @@ def guess(
         report: called with progress.
     """
     guesses: list[int] = []
-    for start in range(0, len(trials), vectors.STEP):
+    for start in range(0, len(trials), sentence_vectors.STEP):
         report("classifying", start, len(trials))
         logits = network.compute_logits(
-            [trial.texts for trial in trials[start : start + vectors.STEP]]
+            [trial.texts for trial in trials[start : start + sentence_vectors.STEP]]
         )
         guesses += logits[:, list(columns)].argmax(axis=1).tolist()
     return np.array(guesses, np.int64)

@@ -18,7 +18,7 @@ from textveil.errors import ModelError
 from textveil.evaluate.attack import ProgressCallback, ignore_progress
 from textveil.randomness import Ints, SeededRandomness
 from textveil_bench.examples import DataSet
-from textveil_bench.tasks import judge_store, labelled, models
+from textveil_bench.tasks import judge_models, judge_store, labelled
 from textveil_bench.tasks.classifier import guess
 from textveil_bench.tasks.task_contract import Score
 from textveil_bench.trials import ReleasedExample
@@ -79,7 +79,7 @@ class Finetune:
     @property
     def name(self) -> str:
         """The judge's name in rows."""
-        return f"finetune ({models.get_model_name(self.model)})"
+        return f"finetune ({judge_models.get_model_name(self.model)})"
 
     def explain_refusal(self, data: DataSet) -> str:
         """Returns why the data are not labelled texts or pairs, or ""."""
@@ -105,7 +105,7 @@ class Finetune:
         labelled.check_training_rows(data, train)
         guesses = guess(network, trials, range(len(data.labels)), self.report)
         note = (
-            f"{models.get_model_name(self.model)} fine-tuned on {len(train):,} originals, "
+            f"{judge_models.get_model_name(self.model)} fine-tuned on {len(train):,} originals, "
             f"{self.epochs} epochs"
         )
         yield labelled.score_accuracy(data, guesses, note)

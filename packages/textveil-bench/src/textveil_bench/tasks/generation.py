@@ -17,7 +17,7 @@ from textveil.errors import ConfigError
 from textveil.evaluate.attack import ProgressCallback, ignore_progress
 from textveil.models import EXTRACTION_TEMPERATURE, NO_KEY, Address, Endpoint, extract
 from textveil_bench.examples import DataSet
-from textveil_bench.tasks import models, small_model, vectors
+from textveil_bench.tasks import judge_models, sentence_vectors, small_model
 from textveil_bench.tasks.endpoint_judge import NO_ENDPOINT
 from textveil_bench.tasks.task_contract import Score
 from textveil_bench.trials import ReleasedExample, ReleasedField
@@ -131,7 +131,7 @@ class Generation:
         wanted = [prompt.continuation for prompt in prompts]
         if self.expected == "model":
             wanted = self._write([prompt.original for prompt in prompts])
-        outcome_vectors = vectors.encode(outcome, self.encoder)
+        outcome_vectors = sentence_vectors.encode(outcome, self.encoder)
         expectation = (
             "the text's own continuation"
             if self.expected == "text"
@@ -144,12 +144,12 @@ class Generation:
         for metric, (texts, description) in references.items():
             yield Score(
                 metric=metric,
-                values=vectors.compute_cosines(
-                    outcome_vectors, vectors.encode(texts, self.encoder)
+                values=sentence_vectors.compute_cosines(
+                    outcome_vectors, sentence_vectors.encode(texts, self.encoder)
                 ),
                 share=False,
                 headline=metric == "coherence",
-                note=f"cosine with {description}, sentence vectors of {models.get_model_name(self.encoder)}",
+                note=f"cosine with {description}, sentence vectors of {judge_models.get_model_name(self.encoder)}",
             )
 
     def _write(self, beginnings: Sequence[str]) -> list[str]:

@@ -19,7 +19,7 @@ from textveil.evaluate.attack import ProgressCallback, ignore_progress
 from textveil.randomness import Floats, Values
 from textveil.text import load_counts, tokenize
 from textveil_bench.examples import DataSet
-from textveil_bench.tasks import judge_store, labelled, models, vectors
+from textveil_bench.tasks import judge_models, judge_store, labelled, sentence_vectors
 from textveil_bench.tasks.task_contract import Score
 from textveil_bench.trials import ReleasedExample
 
@@ -87,7 +87,7 @@ class Head:
     @property
     def name(self) -> str:
         """The judge's name in rows."""
-        return f"head ({models.get_model_name(self.encoder)})"
+        return f"head ({judge_models.get_model_name(self.encoder)})"
 
     def explain_refusal(self, data: DataSet) -> str:
         """Returns why the data are not labelled texts or pairs, or ""."""
@@ -113,7 +113,7 @@ class Head:
             + self._regression.intercept
         )
         note = (
-            f"logistic regression on {models.get_model_name(self.encoder)}, "
+            f"logistic regression on {judge_models.get_model_name(self.encoder)}, "
             f"{len(self._regression.train):,} originals"
         )
         yield labelled.score_accuracy(data, logits.argmax(axis=1), note)
@@ -124,7 +124,7 @@ class Head:
         Args:
             texts: one text per example, or two.
         """
-        encodings = vectors.encode(
+        encodings = sentence_vectors.encode(
             [text for example_texts in texts for text in example_texts],
             self.encoder,
             report=self.report,
@@ -133,7 +133,7 @@ class Head:
             return encodings
         first, second = encodings[::2], encodings[1::2]
         product = math.sqrt(first.shape[1]) * first * second
-        numbers = [vectors.compute_cosines(first, second), compute_overlaps(texts)]
+        numbers = [sentence_vectors.compute_cosines(first, second), compute_overlaps(texts)]
         if self.reader:
             numbers.append(self._score_certainty(texts))
         return np.hstack(
@@ -148,11 +148,11 @@ class Head:
 
     def _score_certainty(self, texts: Sequence[Sequence[str]]) -> Values:
         """Computes the logits of the reader's best answers, float64 [B]."""
-        reader = models.get_reader()
+        reader = judge_models.get_reader()
         scores = []
-        for start in range(0, len(texts), vectors.STEP):
+        for start in range(0, len(texts), sentence_vectors.STEP):
             self.report("reading", start, len(texts))
-            first, second = zip(*texts[start : start + vectors.STEP], strict=True)
+            first, second = zip(*texts[start : start + sentence_vectors.STEP], strict=True)
             scores += [answer.score for answer in reader.answer(first, second)]
         return np.array(scores, np.float64)
 
@@ -161,14 +161,14 @@ class Head:
         train = labelled.select_training_rows(self.train(), self.rows)
         pairs = len(train.fields) == 2
         numbers = 2 + self.reader if pairs else 0
-        encoder = models.get_encoder(self.encoder)
+        encoder = judge_models.get_encoder(self.encoder)
         width = encoder.dimension * (4 if pairs else 1) + numbers
         features_key = judge_store.build_key(
             LIBRARIES,
             recipe=RECIPE,
             data=train.digest,
             encoder=judge_store.hash_network(encoder.network),
-            reader=judge_store.hash_network(models.get_reader().model.network)
+            reader=judge_store.hash_network(judge_models.get_reader().model.network)
             if pairs and self.reader
             else None,
         )

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from textveil.config import make_options
 from textveil_bench.examples import DataSet
-from textveil_bench.tasks import models, vectors
+from textveil_bench.tasks import judge_models, sentence_vectors
 from textveil_bench.tasks.task_contract import Score
 from textveil_bench.trials import FIELD_SEPARATOR, ReleasedExample, join_fields
 
@@ -34,7 +34,7 @@ class Meaning:
         return (
             "meaning"
             if self.encoder is None
-            else f"meaning ({models.get_model_name(self.encoder)})"
+            else f"meaning ({judge_models.get_model_name(self.encoder)})"
         )
 
     def explain_refusal(self, data: DataSet) -> str:
@@ -43,16 +43,17 @@ class Meaning:
 
     def score(self, data: DataSet, trials: Sequence[ReleasedExample]) -> Iterator[Score]:
         """Yields the cosine of each example with its release."""
-        originals = vectors.encode_originals(
+        originals = sentence_vectors.encode_originals(
             tuple(join_fields(trial.example) for trial in trials), self.encoder
         )
-        released = vectors.encode(
+        released = sentence_vectors.encode(
             [FIELD_SEPARATOR.join(trial.texts) for trial in trials], self.encoder
         )
         yield Score(
             metric="cosine of texts",
-            values=vectors.compute_cosines(released, originals),
+            values=sentence_vectors.compute_cosines(released, originals),
             share=False,
             headline=True,
-            note=f"sentence vectors of {models.get_model_name(self.encoder)}, of the whole example before and after",
+            note=f"sentence vectors of {judge_models.get_model_name(self.encoder)}, of the whole "
+            "example before and after",
         )

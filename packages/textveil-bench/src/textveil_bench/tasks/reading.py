@@ -13,7 +13,7 @@ from pydantic import Field
 from textveil.config import make_options
 from textveil.evaluate.attack import ProgressCallback, ignore_progress
 from textveil_bench.examples import DataSet
-from textveil_bench.tasks import answers, models, vectors
+from textveil_bench.tasks import answers, judge_models, sentence_vectors
 from textveil_bench.tasks.task_contract import Score
 from textveil_bench.trials import ReleasedExample
 
@@ -56,7 +56,7 @@ class Reading:
     @property
     def name(self) -> str:
         """The judge's name in rows."""
-        return f"reader ({models.get_model_name(self.reader, models.READER_NAME)})"
+        return f"reader ({judge_models.get_model_name(self.reader, judge_models.READER_NAME)})"
 
     def explain_refusal(self, data: DataSet) -> str:
         """Returns why the data are not reading questions with answers, or ""."""
@@ -68,11 +68,11 @@ class Reading:
         Raises:
             InputError: a question takes more than half of the reader's window.
         """
-        reader = models.get_reader(self.reader)
+        reader = judge_models.get_reader(self.reader)
         released, restored = [], []
-        for start in range(0, len(trials), vectors.STEP):
+        for start in range(0, len(trials), sentence_vectors.STEP):
             self.report("reading", start, len(trials))
-            batch = trials[start : start + vectors.STEP]
+            batch = trials[start : start + sentence_vectors.STEP]
             questions, texts = zip(*(trial.texts for trial in batch), strict=True)
             for trial, answer in zip(batch, reader.answer(questions, texts), strict=True):
                 released.append(answer.text)

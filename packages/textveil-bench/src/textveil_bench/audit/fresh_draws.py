@@ -48,7 +48,7 @@ ProcessOutcome = tuple[list[Run], str]
 
 # ---- processes --------------------------------------------------------------------------------------------
 
-WORKER = "from textveil_bench.audit.streams import serve; serve()"
+WORKER = "from textveil_bench.audit.fresh_draws import serve; serve()"
 """The code of a separate process.
 
 It imports nothing of the auditing script, which may have no main guard, or no file.

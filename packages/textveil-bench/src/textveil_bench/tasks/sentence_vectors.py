@@ -1,7 +1,7 @@
 """Sentence vectors for judges: equal texts are encoded once.
 
 In: texts, and an encoder's source. Out: unit vectors, cosines.
-Not here: how encoders are loaded (`models`).
+Not here: how encoders are loaded (`judge_models`).
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ import numpy as np
 
 from textveil.evaluate.attack import ProgressCallback, ignore_progress
 from textveil.randomness import Floats, Values
-from textveil_bench.tasks import models
+from textveil_bench.tasks import judge_models
 
 STEP = 512
 """Number of texts between two progress reports."""
@@ -28,10 +28,10 @@ def encode(
         report: called with progress.
     """
     distinct = sorted(set(texts), key=lambda text: (len(text), text))  # by length, for less padding
-    encodings = np.zeros((len(distinct), models.get_encoder(source).dimension), np.float32)
+    encodings = np.zeros((len(distinct), judge_models.get_encoder(source).dimension), np.float32)
     for start in range(0, len(distinct), STEP):
         report("sentence vectors", start, len(distinct))
-        encodings[start : start + STEP] = models.get_encoder(source).encode(
+        encodings[start : start + STEP] = judge_models.get_encoder(source).encode(
             distinct[start : start + STEP]
         )
     place = {text: i for i, text in enumerate(distinct)}

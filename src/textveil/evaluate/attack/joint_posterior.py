@@ -20,7 +20,7 @@ from textveil.evaluate.attack.chain import (
     WindowChannel,
     build_chain,
 )
-from textveil.evaluate.logs import compute_log_sum, find_highest
+from textveil.evaluate.log_math import compute_log_sum, find_highest
 from textveil.mechanism import Block, Layout, Windowed
 from textveil.randomness import Ids, Randomness, Values
 from textveil.table import EmbeddingTable
