@@ -49,8 +49,7 @@ Timeout = Annotated[
     "textveil chat --upstream http://localhost:8000/v1 --model NAME --transcript turns.jsonl",
     (
         "textveil chat - --upstream https://HOST/v1 --model NAME --mechanism placeholder "
-        "--hide-sent "
-        "< letter.txt"
+        "--hide-sent < letter.txt"
     ),
     default="prompt",
     brief=(

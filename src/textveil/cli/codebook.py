@@ -35,8 +35,7 @@ The rate at which it is named at most.
     "textveil table codes --codes 24 --public news.txt --source 'news of 2004' --output news.book",
     (
         "textveil table codes --codes 8 --labelled reviews.csv --field review --label stars "
-        "--output "
-        "stars.book"
+        "--output stars.book"
     ),
     "textveil table codes --codes 12 --head 0.15 --output twelve.book",
     "textveil table codes --codes 150 --levels 8,24,50 --public news.txt --output news.book",

@@ -69,8 +69,8 @@ KeyFile = Annotated[
     ),
     "textveil corpus run letters.jsonl --field body --id id --profile prompt --output protected/",
     "textveil corpus run tickets.jsonl --field body --id id --profile prompt --subject client "
-    "--others drop "
-    "--placeholders subject --session tickets --store sqlite:///veil.db --output linked/",
+    "--others drop --placeholders subject --session tickets --store sqlite:///veil.db --output "
+    "linked/",
     options=BUDGET_OPTIONS,
     fields={"how": (runs.run,), "rows": (RowOptions,)},
     brief=(

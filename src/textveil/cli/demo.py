@@ -33,8 +33,8 @@ _TREATMENT_MARKS: dict[Treatment, tuple[str, str, str]] = {
 
 PROMPT = (
     "Write a friendly reminder to Julia Picasso (julia.picasso@example.org, +44 20 7946 0958): "
-    "the rent of 940 pounds "
-    "for her flat in Leith is three weeks late. It goes to GB82 WEST 1234 5698 7654 32."
+    "the rent of 940 pounds for her flat in Leith is three weeks late. It goes to GB82 WEST 1234 "
+    "5698 7654 32."
 )
 
 
@@ -88,8 +88,7 @@ def show(console: Console, *, seed: int | None = None) -> None:
         console,
         (
             "1. Protect a prompt, and get the answer back (from a scripted model here; no network "
-            "is "
-            "used)"
+            "is used)"
         ),
     )
     console.print(_build_grid(protect_prompt(table, seed)))

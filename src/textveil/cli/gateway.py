@@ -241,8 +241,7 @@ def _require_database(store: str | None) -> None:
     if (store or "memory:").startswith(("memory:", "file:")):
         raise ConfigError(
             "several workers share conversations through a database: add --store "
-            "sqlite:///NAME.db or "
-            "postgresql://HOST/NAME"
+            "sqlite:///NAME.db or postgresql://HOST/NAME"
         )
 
 

@@ -494,6 +494,6 @@ def _refuse_idle_task(config: "Config") -> None:
     if not has_importance_budget(config.groups):
         raise ConfigError(
             "--task and protect.importance change nothing here: groups.budgets treats important "
-            "words like the others. "
-            "Leave them out, or name a --profile whose groups have budgets of their own"
+            "words like the others. Leave them out, or name a --profile whose groups have budgets "
+            "of their own"
         )

@@ -106,9 +106,8 @@ def restore(
             restorer.blocked_count, "placeholder or name", "placeholders or names"
         )
         console.note(
-            f"textveil: {left}, in addresses that did not hold the originals; --host HOST trusts "
-            "a host, and "
-            "--where everywhere restores them in every address"
+            f"textveil: {left}, in addresses that did not hold the originals; --host HOST trusts a "
+            "host, and --where everywhere restores them in every address"
         )
     if restorer.partial_count:
         console.note(

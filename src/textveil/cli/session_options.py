@@ -65,8 +65,7 @@ def open_session(
     if store.startswith(("file:", "memory:")):
         raise ConfigError(
             "--store must be sqlite:///NAME.db or postgresql://HOST/NAME, got "
-            f"{quote_file(store)}; for a file give "
-            "--session FILE"
+            f"{quote_file(store)}; for a file give --session FILE"
         )
     with SessionStore(store) as opened_store:
         yield opened_store.open(*split_name(session), new=new)

@@ -230,8 +230,7 @@ def _resolve_path(path: str, layer: Layer, mechanism: str) -> str:
     if len(matches) > 1:
         raise ConfigError(
             f"{layer.source} cannot distinguish {' and '.join(matches)}; set them in a file or "
-            "with -o, which are "
-            "case-sensitive"
+            "with -o, which are case-sensitive"
         )
     return matches[0]
 

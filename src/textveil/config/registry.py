@@ -500,14 +500,12 @@ def load(kind: RegistryKind, name: str) -> Callable[..., Any]:
         # Importing another package may raise anything, and its message may hold anything.
         raise ConfigError(
             f"the {kind} {name!r} of the package {entry.package} cannot be imported from "
-            f"{entry.target!r} "
-            f"({type(error).__name__}); fix or uninstall that package"
+            f"{entry.target!r} ({type(error).__name__}); fix or uninstall that package"
         ) from error
     if not callable(target):
         raise ConfigError(
             f"the {kind} {name!r} of the package {entry.package} must be a callable, and "
-            f"{entry.target!r} "
-            f"is a {type(target).__name__}; fix or uninstall that package"
+            f"{entry.target!r} is a {type(target).__name__}; fix or uninstall that package"
         )
     return partial(target, name) if kind == "table" and is_folder(name) else target
 

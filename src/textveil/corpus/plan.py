@@ -101,8 +101,7 @@ class CorpusRun:
         if identity != [self.name, part.number, part.name, part.cut.digest]:
             raise InputError(
                 f"the record of part {part.number} in the work folder is damaged or of another "
-                "run; give the run up "
-                "with `textveil corpus finish --give-up`"
+                "run; give the run up with `textveil corpus finish --give-up`"
             )
         return record
 

@@ -209,8 +209,7 @@ def read_manifest(output: Storage) -> dict[str, Any]:
     if (manifest_version := document.get("version")) not in READABLE_VERSIONS:
         raise InputError(
             f"the {MANIFEST_FILE} in {quote_file(output.uri)} has version {manifest_version}, and "
-            "this textveil reads "
-            f"{join_parts([*map(str, READABLE_VERSIONS)])}"
+            f"this textveil reads {join_parts([*map(str, READABLE_VERSIONS)])}"
         )
     return document
 

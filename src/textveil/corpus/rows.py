@@ -130,8 +130,7 @@ class RowOptions:
         if conflicts := [name for name in self.labels if name in description.columns.texts]:
             raise ConfigError(
                 "--id, --subject and --query must not name the field of the texts, and "
-                f"{self.find_option(conflicts[0])} "
-                f"names {quote(conflicts[0])}, too"
+                f"{self.find_option(conflicts[0])} names {quote(conflicts[0])}, too"
             )
         texts = (
             self.fields

@@ -227,8 +227,7 @@ def _find_inputs(inputs: str | Path | Sequence[str | Path], output: storage.Stor
     if conflicts := [path for path in paths if output.has_path(path)]:
         raise ConfigError(
             "--output must be a folder without any of the input files, and "
-            f"{quote_file(output.uri)} has "
-            f"{quote_file(conflicts[0])}"
+            f"{quote_file(output.uri)} has {quote_file(conflicts[0])}"
         )
     return paths
 
@@ -347,7 +346,6 @@ def _reuse_release(
     if differing:
         raise ConfigError(
             f"the output folder {quote_file(output.uri)} holds a finished release with other "
-            "options "
-            f"({', '.join(differing)}); use another one"
+            f"options ({', '.join(differing)}); use another one"
         )
     return FinishedRelease(manifest=document, is_earlier=True)

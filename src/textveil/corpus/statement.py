@@ -187,8 +187,8 @@ class CorpusStatement:
         if self.alike:
             sentences["placeholders"] = (
                 "Equal values have one placeholder in all rows of a subject and in no others, so "
-                "the release shows "
-                "which values are equal, and which rows have a subject in common."
+                "the release shows which values are equal, and which rows have a subject in "
+                "common."
             )
         if self.kept:
             sentences["mapping"] = (

@@ -57,8 +57,7 @@ from textveil.text import Kind, Released
 
 REDRAW_WARNING = (
     "Choosing among draws of a text by what you see here breaks the bound, and each further draw "
-    "adds its epsilon. Try "
-    "options on public texts."
+    "adds its epsilon. Try options on public texts."
 )
 """The warning shown wherever somebody may draw a release again.
 
@@ -421,8 +420,8 @@ def describe_risk(risks: Sequence[Risk]) -> str:
     words = "private word" if private == 1 else "private words"
     return (
         f"An attacker who knows this program and {PRIOR_DESCRIPTIONS[risks[0].prior]} is expected "
-        f"to name {about} of your "
-        f"{private:,} {words} ({named_count / private:.0%}), on average over all draws."
+        f"to name {about} of your {private:,} {words} ({named_count / private:.0%}), on average "
+        "over all draws."
     )
 
 

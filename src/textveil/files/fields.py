@@ -110,8 +110,8 @@ def find_only(fields: Sequence[tuple[str, FieldContents]]) -> str:
     candidates = [(name, holds) for name, holds in fields if holds is not FieldContents.OTHERS]
     if len(candidates) != 1 or candidates[0][1] is not FieldContents.STRINGS:
         raise ConfigError(
-            f"--field is needed: there is no field {DEFAULT_FIELD}, and not exactly one field "
-            f"with strings ({len(candidates)} to choose from: "
+            f"--field is needed: there is no field {DEFAULT_FIELD}, and not exactly one field with "
+            f"strings ({len(candidates)} to choose from: "
             f"{list_names(name for name, _ in candidates)})"
         )
     return candidates[0][0]

@@ -82,9 +82,9 @@ def load_format(ending: str, **options: Any) -> Format:
     if not isinstance(reader, Format):
         raise ConfigError(
             f"the format {ending!r} must be a textveil.files.Format, but the "
-            f"{type(reader).__name__} of the "
-            f"package {registry.find_entry('format', ending).package} is not; repair or uninstall "
-            "that package"
+            f"{type(reader).__name__} of the package "
+            f"{registry.find_entry('format', ending).package} is not; repair or uninstall that "
+            "package"
         )
     return reader
 
@@ -124,8 +124,7 @@ def find_source(path: str | Path, *, field: str | None = None, whole: bool = Fal
     if suffix is None:
         raise ConfigError(
             f"an input file must end in {_list_endings()}, or in one of them followed by "
-            f"{_list_packings()}; "
-            f"{quote_file(path)} does not"
+            f"{_list_packings()}; {quote_file(path)} does not"
         )
     ending, packing = suffix
     reader = load_format(ending, **({"whole": True} if whole else {}))
@@ -186,8 +185,7 @@ def read_records(
         if suffix is None:
             raise ConfigError(
                 f"a file of rows must end in {_list_endings()}, or in one of them followed by "
-                f"{_list_packings()}; "
-                f"{quote_file(path)} does not"
+                f"{_list_packings()}; {quote_file(path)} does not"
             )
         ending = suffix[0]
     packing = path.suffix.lower().removeprefix(".")

@@ -85,8 +85,8 @@ class Parquet:
         if field_name not in strings:
             raise ConfigError(
                 f"--field must name a column of strings; {quote(field_name)} has another type "
-                "(numbers, encoded as a "
-                f"dictionary, nested, ...). Columns of strings: {list_names(strings)}"
+                "(numbers, encoded as a dictionary, nested, ...). Columns of strings: "
+                f"{list_names(strings)}"
             )
         return field_name
 

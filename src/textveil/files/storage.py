@@ -251,8 +251,7 @@ def find_files(inputs: Sequence[str | Path]) -> list[str]:
         if not matches:
             raise InputError(
                 f"input {number} of {len(inputs)}, {quote_file(uri)}, names no file: give files, "
-                "folders, patterns or "
-                f"URIs{text_streams.suggest_file(uri)}"
+                f"folders, patterns or URIs{text_streams.suggest_file(uri)}"
             )
         files += matches
     return sorted(set(files))

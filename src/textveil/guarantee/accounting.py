@@ -57,8 +57,7 @@ def compose(releases: Sequence[Guarantee], *, among: int | None = None) -> Guara
     if len(releases) > 1 and any(release.repeatable for release in releases):
         raise GuaranteeError(
             "releases add up only if each is drawn afresh, and draws from a seed are not: whoever "
-            "knows the seed can "
-            "repeat them; draw without a seed"
+            "knows the seed can repeat them; draw without a seed"
         )
     _check_same_words(releases)
     spent = np.sum([release.epsilon_per_word for release in releases], axis=0)

@@ -350,8 +350,8 @@ class Guarantee:
                 "their farthest pieces."
             )
         lines.append(
-            f"{_INPUTS.get(self.oov, _INPUTS['surrogate'])} "
-            f"{self.oov_share:.1%} of the words not on the public list were outside the table."
+            f"{_INPUTS.get(self.oov, _INPUTS['surrogate'])} {self.oov_share:.1%} of the words not "
+            "on the public list were outside the table."
         )
         if self.placeholders:
             lines.append(
@@ -735,11 +735,9 @@ def _describe_bound(guarantee: Guarantee) -> str:
         )
     words = "words" if guarantee.unit == "word" else "words with the same number of pieces"
     return (
-        f"{name}: {subject} has epsilon at most {format_number(guarantee.epsilon)} "
-        f"per unit of {claim.metric} distance"
-        f"{_format_plus(claim.additive, ', plus ')}, and at most "
-        f"{format_number(guarantee.epsilon_ldp)} for any two {words} of "
-        f"{claim.table} (diameter "
+        f"{name}: {subject} has epsilon at most {format_number(guarantee.epsilon)} per unit of "
+        f"{claim.metric} distance{_format_plus(claim.additive, ', plus ')}, and at most "
+        f"{format_number(guarantee.epsilon_ldp)} for any two {words} of {claim.table} (diameter "
         f"{format_number(claim.diameter, 5)}{claim.view and ' ' + claim.view})."
     )
 
@@ -774,10 +772,10 @@ def _describe_restricted(guarantee: Guarantee) -> str:
         bound = f"epsilon at most {format_number(within)} (local DP)"
     else:
         bound = (
-            f"epsilon at most {format_number(within)} per unit of {promise.metric} distance"
-            f"{_format_plus(promise.additive, ', plus ')}, and at most "
-            f"{format_number(promise.compute_ldp(within))} in all "
-            f"(diameter {format_number(promise.diameter, 5)})"
+            f"epsilon at most {format_number(within)} per unit of {promise.metric} "
+            f"distance{_format_plus(promise.additive, ', plus ')}, and at most "
+            f"{format_number(promise.compute_ldp(within))} in all (diameter "
+            f"{format_number(promise.diameter, 5)})"
         )
     return f" Between {promise.domain} only: {bound}."
 
@@ -861,9 +859,8 @@ def _describe_mask(guarantee: Guarantee) -> str:
     elif guarantee.repeatable:
         draws = (
             "No protection against anyone who knows the seed. The same seed gives the same "
-            "release of the same texts "
-            "and options, and unrelated draws for others; statements of seeded releases do not "
-            "add up."
+            "release of the same texts and options, and unrelated draws for others; statements of "
+            "seeded releases do not add up."
         )
     mask = ", ".join(guarantee.mask)
     return (
@@ -912,8 +909,7 @@ def _write_formula(guarantee: Guarantee) -> list[str]:
         _PAIRS,
         (
             f"  {_LOSS} <= epsilon_j * d(x_j, x'_j){_format_plus(claim.additive)}   for every "
-            "output "
-            "y,"
+            "output y,"
         ),
         f"  d = {_METRICS[claim.metric or '']} between the rows of {claim.table}.",
     ]
@@ -939,8 +935,7 @@ def _describe_values(guarantee: Guarantee) -> list[str]:
     if guarantee.kind == "metric" and math.isfinite(max_loss):
         lines.append(
             "The mechanism caps distances, so the bound for any two words is at most "
-            f"{format_number(max_loss)}, "
-            "whatever their distance."
+            f"{format_number(max_loss)}, whatever their distance."
         )
     return lines
 

@@ -62,8 +62,8 @@ SEALED_EXTRAS = LeafRule(
 BLOCK_FIELDS = {**INDEX_FIELDS, **CACHE_BREAKPOINT, "annotations": DROPPED, "extras": SEALED_EXTRAS}
 SUMMARY = array(record(type=choice("summary_text", "reasoning_text"), text=PROTECTED, index=NUMBER))
 MEDIA_FIELDS = (
-    "base64 data detail file file_id format image_url input_audio "
-    "media mime_type source source_type url video_url"
+    "base64 data detail file file_id format image_url input_audio media mime_type source "
+    "source_type url video_url"
 )
 
 

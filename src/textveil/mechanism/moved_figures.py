@@ -146,12 +146,11 @@ class FigureSampler:
         scope = "over all releases of the session together, or for each release, without a session"
         if type_set & {*DATES}:
             yield (
-                "all dates of a session (without a session: of a text) are moved by one "
-                "number of days, drawn once: between texts whose dates are all D days later "
-                "or earlier, and written in the same form, epsilon is "
-                f"{_format(options.day_epsilon)} * D, {scope}; the days between the dates are "
-                "kept, so whoever knows one date knows all, and so are their form and the "
-                "words around them, such as weekdays"
+                "all dates of a session (without a session: of a text) are moved by one number of "
+                "days, drawn once: between texts whose dates are all D days later or earlier, and "
+                f"written in the same form, epsilon is {_format(options.day_epsilon)} * D, "
+                f"{scope}; the days between the dates are kept, so whoever knows one date knows "
+                "all, and so are their form and the words around them, such as weekdays"
             )
         if AGE in type_set:
             max_epsilon = Decimal(_format(options.year_epsilon)) * MAX_AGE

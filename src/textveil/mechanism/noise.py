@@ -380,7 +380,6 @@ def list_lengthening_caveats(table: EmbeddingTable) -> tuple[str, ...]:
     return (
         (
             f"renormalising the projection can lengthen distances by {table.lipschitz:.4g}, which "
-            "is "
-            "charged"
+            "is charged"
         ),
     )

@@ -153,8 +153,7 @@ def build_sequences(
             if len(firsts[b]) > (room := window // 2):
                 raise InputError(
                     "a question, or the first of two texts, may take up to half the window, "
-                    f"{room} pieces; number {b} "
-                    f"has {len(firsts[b])}"
+                    f"{room} pieces; number {b} has {len(firsts[b])}"
                 )
             lead += [*firsts[b], *frame.between]
         room = window - len(lead) - len(model.after)

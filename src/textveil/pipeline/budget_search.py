@@ -82,8 +82,8 @@ def resolve_budget(config: Config, *, table: EmbeddingTable | None = None) -> Co
     if not _can_calibrate(mechanism, loaded_table):
         raise ConfigError(
             f"risk needs a mechanism that keeps to any epsilon from {MIN_EPSILON:g}, and "
-            f"{config.mechanism.name} does not "
-            "with these options: choose another one, such as rankcape, or give epsilon"
+            f"{config.mechanism.name} does not with these options: choose another one, such as "
+            "rankcape, or give epsilon"
         )
 
     def compute_success(epsilon: float) -> float:
@@ -208,10 +208,8 @@ def _check_options(config: Config) -> None:
     ):
         raise ConfigError(
             "risk needs words.unit=word, words.numbers=table and words.oov surrogate, placeholder "
-            "or error, got "
-            f"words.unit={words.unit}, words.numbers={words.numbers} and words.oov={words.oov}: "
-            "change these, or give "
-            "epsilon"
+            f"or error, got words.unit={words.unit}, words.numbers={words.numbers} and "
+            f"words.oov={words.oov}: change these, or give epsilon"
         )
     if config.groups.has_fixed_budgets:
         raise ConfigError(

@@ -15,24 +15,20 @@ from textveil.table import Book, Books, EmbeddingTable, compute_shares
 
 SAME_CODE_NOTE = (
     "two words of one code are one value to the mechanism: the loss between them is 0, however "
-    "often they are released "
-    "under this book; between releases under different books it is 0 only for words that share a "
-    "code in all of them"
+    "often they are released under this book; between releases under different books it is 0 only "
+    "for words that share a code in all of them"
 )
 NESTED_NOTE = (
     "the codes are of levels of the nested book {book}: two words of one of its {codes} codes "
-    "have one code at all "
-    "coarser levels, too{finest}; the loss between them is 0, however often they are released at "
-    "these levels, in "
-    "whatever groups; releases at several levels are several draws, whose epsilons add up"
+    "have one code at all coarser levels, too{finest}; the loss between them is 0, however "
+    "often they are released at these levels, in whatever groups; releases at several levels are "
+    "several draws, whose epsilons add up"
 )
 FINEST_NOTE = ", and two words of one of its {codes} finest codes at every level"
 GROUP_BOOKS_NOTE = (
     "two words of one group and one code of its book are one value to the mechanism: the loss "
-    "between them is 0, "
-    "however often they are released under these books; a group with finer codes tells words "
-    "apart that have one code "
-    "in another group, and the group is in the mask"
+    "between them is 0, however often they are released under these books; a group with finer "
+    "codes tells words apart that have one code in another group, and the group is in the mask"
 )
 DRAWN_GROUPS_NOTE = (
     "two words of one code and one group are one value to the mechanism; two words of one "
@@ -97,8 +93,8 @@ def add_codebook_notes(
     notes += compress(optional_notes, optional_notes.values())
     if guess_rate is not None:
         notes.append(
-            "an attacker who expects words as often as they occur in general public text "
-            "names a word from one released code alone with probability "
+            "an attacker who expects words as often as they occur in general public text names a "
+            "word from one released code alone with probability "
             f"{math.ceil(guess_rate * 1000) / 1000:g} at most"
         )
     return replace(

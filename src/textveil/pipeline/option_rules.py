@@ -152,8 +152,8 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
         must=lambda s: isinstance(s.mechanism, str),
         say=lambda s: (
             f"{', '.join(sorted(s.options))} can be given only with the name of a mechanism, and "
-            "the mechanism given "
-            f"is a {type(s.mechanism).__name__}: set the option where it is made"
+            f"the mechanism given is a {type(s.mechanism).__name__}: set the option where it is "
+            "made"
         ),
     ),
     Exclusion(
@@ -179,8 +179,8 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
         must=lambda s: isinstance(s.resolved_mechanism, Restricting),
         say=lambda s: (
             "a mechanism with a restricted claim must have the methods compute_restricted_epsilon "
-            "and mark_restricted_pairs, and "
-            f"{s.claim.mechanism} lacks one: add it, or leave the restricted part out of its claim"
+            f"and mark_restricted_pairs, and {s.claim.mechanism} lacks one: add it, or leave the "
+            "restricted part out of its claim"
         ),
     ),
     # ---- words
@@ -190,8 +190,7 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
         must=lambda s: s.words.unit == "wordpiece",
         say=lambda s: (
             f"the table {s.loaded_table.name} holds word pieces and needs words.unit=wordpiece, "
-            "but words.unit is "
-            f"{s.words.unit}: set it, or take a table of whole words"
+            f"but words.unit is {s.words.unit}: set it, or take a table of whole words"
         ),
     ),
     Exclusion(
@@ -209,8 +208,8 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
         must=lambda s: not s.words.consistent,
         say=lambda s: (
             "rerank.m cannot be combined with words.consistent=true, because equal words have "
-            "different neighbours and would be released differently: set "
-            "words.consistent=false, or leave rerank.m out"
+            "different neighbours and would be released differently: set words.consistent=false, "
+            "or leave rerank.m out"
         ),
     ),
     # ---- codes
@@ -220,10 +219,8 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
         must=lambda s: s.loaded_table.root.book is not None,
         say=lambda s: (
             "codebook draws among the codes of a table, and table.codes (--codes) is not set: set "
-            "it to "
-            f"{', '.join(map(str, list_shipped()))} for a general book, or to the path of one "
-            "made with "
-            "`textveil table codes`"
+            f"it to {', '.join(map(str, list_shipped()))} for a general book, or to the path of "
+            "one made with `textveil table codes`"
         ),
     ),
     Exclusion(
@@ -232,8 +229,7 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
         must=lambda s: s.grouping is not None,
         say=lambda s: (
             "table.codes has books for four groups, and nothing puts words into groups: set "
-            "protect.detectors, "
-            "protect.always or protect.importance, or give one book"
+            "protect.detectors, protect.always or protect.importance, or give one book"
         ),
     ),
     Exclusion(
@@ -252,8 +248,7 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
         must=lambda s: s.words.unit == "word",
         say=lambda s: (
             f"table.codes needs words.unit=word, but words.unit is {s.words.unit}: set "
-            "words.unit=word, or leave "
-            "table.codes out"
+            "words.unit=word, or leave table.codes out"
         ),
     ),
     Exclusion(
@@ -290,8 +285,7 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
         must=lambda s: not s.names.types,
         say=lambda s: (
             "protect.labels=randomised must not show which words are names, and names.types "
-            "would: set "
-            "names.types=none, or protect.labels=detected"
+            "would: set names.types=none, or protect.labels=detected"
         ),
     ),
     Exclusion(
@@ -309,8 +303,7 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
         must=lambda s: not s.figures.types,
         say=lambda s: (
             "protect.labels=randomised must not show which words are figures, and figures.types "
-            "would: set "
-            "figures.types=none, or protect.labels=detected"
+            "would: set figures.types=none, or protect.labels=detected"
         ),
     ),
     Exclusion(
@@ -319,8 +312,7 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
         must=lambda s: s.words.consistent,
         say=lambda s: (
             "figures.types needs words.consistent=true, because equal figures are moved alike: "
-            "set it, or leave "
-            "figures.types out"
+            "set it, or leave figures.types out"
         ),
     ),
     Exclusion(
@@ -340,8 +332,7 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
         must=lambda s: s.grouping is not None,
         say=lambda s: (
             "groups.* needs something that puts words into groups, and nothing does: set "
-            "protect.detectors, "
-            "protect.always or protect.importance, or leave groups.* out"
+            "protect.detectors, protect.always or protect.importance, or leave groups.* out"
         ),
     ),
     Exclusion(
@@ -350,9 +341,8 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
         must=lambda s: not oov.has_bypass_rule(s.words),
         say=lambda s: (
             "groups need words.oov surrogate, placeholder, error or keep, and "
-            "words.numbers=table, got "
-            f"words.oov={s.words.oov} and words.numbers={s.words.numbers}: change these, or leave "
-            "protect.* out"
+            f"words.numbers=table, got words.oov={s.words.oov} and "
+            f"words.numbers={s.words.numbers}: change these, or leave protect.* out"
         ),
     ),
     Exclusion(
@@ -361,8 +351,7 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
         must=lambda s: s.words.unit == "word",
         say=lambda s: (
             f"names.types needs words.unit=word, but words.unit is {s.words.unit}: set "
-            "words.unit=word, or leave "
-            "names.types out"
+            "words.unit=word, or leave names.types out"
         ),
     ),
     Exclusion(
@@ -370,9 +359,9 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
         when=lambda s: s.has_drawn_groups,
         must=lambda s: s.claim.kind != "none",
         say=lambda s: (
-            "protect.labels=randomised needs a mechanism with a guarantee; "
-            f"{s.claim.mechanism} gives no guarantee with "
-            "these options: choose another mechanism, or protect.labels=detected"
+            f"protect.labels=randomised needs a mechanism with a guarantee; {s.claim.mechanism} "
+            "gives no guarantee with these options: choose another mechanism, or "
+            "protect.labels=detected"
         ),
     ),
     Exclusion(
@@ -420,10 +409,9 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
         when=lambda s: s.words.consistent,
         must=lambda s: s.claim.alone and s.words.unit == "word",
         say=lambda s: (
-            "words.consistent needs words.unit=word and a mechanism that draws each word "
-            f"without looking at other words, and {s.claim.mechanism} with "
-            f"words.unit={s.words.unit} and these options does not: change them, or set "
-            "words.consistent=false"
+            "words.consistent needs words.unit=word and a mechanism that draws each word without "
+            f"looking at other words, and {s.claim.mechanism} with words.unit={s.words.unit} and "
+            "these options does not: change them, or set words.consistent=false"
         ),
     ),
     Exclusion(
@@ -462,8 +450,7 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
         must=lambda s: s.budget_rule is not None,
         say=lambda s: (
             f"{s.claim.mechanism} needs a budget, and none was given: give epsilon, or its own "
-            "parameter "
-            f"{s.claim.parameter}"
+            f"parameter {s.claim.parameter}"
         ),
         error=BudgetError,
     ),

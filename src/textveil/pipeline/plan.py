@@ -196,8 +196,8 @@ def make_plan(
     if parts.words.oov == "error" and unruled.any():
         raise VocabularyError(
             f"{int(unruled.sum())} of {len(tokens.words)} words are outside the table "
-            f"{parts.table.name}; "
-            "words.oov=surrogate, placeholder or keep says what to do with them"
+            f"{parts.table.name}; words.oov=surrogate, placeholder or keep says what to do with "
+            "them"
         )
     roles = np.where(protection.public, Role.PASS, Role.PROTECT).astype(np.int8)
     if parts.words.oov in ("keep", "placeholder"):

@@ -162,8 +162,6 @@ def _require_hiding(privatizer: Privatizer) -> Privatizer:
             return privatizer
     raise ConfigError(
         "a Protector must find something and hide all of it, and with these options it does not: "
-        "set "
-        "protect.detectors or protect.always, and protect.placeholders=all or groups.budgets "
-        "whose first two "
-        "numbers are 0; with other budgets use Privatizer"
+        "set protect.detectors or protect.always, and protect.placeholders=all or groups.budgets "
+        "whose first two numbers are 0; with other budgets use Privatizer"
     )

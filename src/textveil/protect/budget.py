@@ -114,9 +114,8 @@ class Grouped:
             if epsilon is not None or options.base is not None:
                 raise BudgetError(
                     f"{'groups.base' if epsilon is None else 'epsilon'} has nothing to set, "
-                    "because groups.budgets "
-                    "fixes the budget of every group: leave it out, or set groups.budgets to a "
-                    "rule such as heuristic"
+                    "because groups.budgets fixes the budget of every group: leave it out, or set "
+                    "groups.budgets to a rule such as heuristic"
                 )
             return cls(_scale(ratios, scale))
         if (epsilon is None) == (options.base is None):

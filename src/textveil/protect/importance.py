@@ -122,8 +122,7 @@ class Listed:
         if len(wrong):
             raise ConfigError(
                 f"protect.important must hold single words, and entry {wrong[0] + 1} is empty or "
-                "several words (an "
-                "inner punctuation mark splits a word); correct it or split it"
+                "several words (an inner punctuation mark splits a word); correct it or split it"
             )
 
     def score(self, words: Sequence[str], documents: Ids, queries: Sequence[str]) -> Floats:

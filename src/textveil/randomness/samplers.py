@@ -433,8 +433,7 @@ def _check_counts(weights: Ints, counts: Any) -> None:
     ):
         raise ConfigError(
             f"counts must be one for each of {weights.shape[1]} columns and at most "
-            f"{_MAX_COUNT_COLUMNS}; "
-            f"got shape {counts.shape}"
+            f"{_MAX_COUNT_COLUMNS}; got shape {counts.shape}"
         )
     if counts.size and not 0 <= counts.min() <= counts.max() <= _MAX_COUNT:
         raise ConfigError("counts must be from 0 to 2^31 - 1, and a value is outside")

@@ -166,8 +166,8 @@ class Session:
         """
         raise ConfigError(
             "words.lasting keeps one draw of a word for all sessions of a subject, and needs a "
-            "session in a database: "
-            "give --store and --session, or a session of SessionStore('sqlite:///NAME.db')"
+            "session in a database: give --store and --session, or a session of "
+            "SessionStore('sqlite:///NAME.db')"
         )
 
     def transaction(self, release: Callable[[Snapshot], tuple[T, SessionDelta]]) -> T:
@@ -347,8 +347,7 @@ class Session:
         if session_file is None:  # raised out here, because pydantic's error holds the values
             raise InputError(
                 f"not a textveil session file (versions 1 to {VERSION}), or a damaged one; give "
-                "one that --session "
-                "wrote"
+                "one that --session wrote"
             )
         session = cls(session_file.owner)
         session._snapshot = session_file.build_snapshot()

@@ -327,8 +327,7 @@ class Book:
         if len(words) != len(self.codes) or hash_words(words) != self.words:
             raise ConfigError(
                 f"table.codes is a book for the words of the table {self.table}, and {table} has "
-                "others: take that "
-                "table, or make a book for this one with `textveil table codes`"
+                "others: take that table, or make a book for this one with `textveil table codes`"
             )
 
     def refuse(self, texts: Iterable[str]) -> None:
@@ -437,12 +436,11 @@ class Book:
             which = f", a level of the nested book {nested.digest[:16]} (others: {other} codes),"
         about = (
             f"the {self.kind} book {self.digest[:16]} of {len(self)} codes{which} is public; it "
-            "was made from "
-            f"{self.source}"
+            f"was made from {self.source}"
         )
         many = (
-            f"{sizes[0]:,} to {sizes[-1]:,} words have one code, "
-            f"{int(np.median(sizes)):,} in the median"
+            f"{sizes[0]:,} to {sizes[-1]:,} words have one code, {int(np.median(sizes)):,} in the "
+            "median"
         )
         if alone:
             many += (
@@ -787,8 +785,7 @@ def find_book(codes: str) -> Book:
     if AUTO_BOOK in (name, level):
         raise ConfigError(
             f"table.codes={AUTO_BOOK} follows from the budgets of a privatizer: a table alone "
-            "needs a number of codes, "
-            "or the path of a book, perhaps with a level"
+            "needs a number of codes, or the path of a book, perhaps with a level"
         )
     if level:
         return find_book(name).get_level(int(level))
@@ -798,8 +795,7 @@ def find_book(codes: str) -> Book:
         sizes = ", ".join(map(str, list_shipped()))
         raise ConfigError(
             f"table.codes must be {sizes} (the general books of the package) or the path of a "
-            f"book, got {name}; "
-            "`textveil table codes` makes one of any size"
+            f"book, got {name}; `textveil table codes` makes one of any size"
         )
     return Book.read(_find_shelf().joinpath(f"{name}.npz"))
 

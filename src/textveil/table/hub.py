@@ -87,8 +87,7 @@ def fetch(source: str | Path, noun: str, load: Callable[[str, bool], T]) -> tupl
         except Exception as error:
             raise NoModelError(
                 f"no folder and no cached model is named {quote_short(location)}, and the hub did "
-                "not provide it "
-                f"({type(error).__name__})"
+                f"not provide it ({type(error).__name__})"
             ) from error
         try:
             return name, load(location, False)

@@ -63,8 +63,7 @@ class WordPieces:
         if missing > MAX_MISSING_SHARE * tokenizer.get_vocab_size():
             raise ConfigError(
                 f"the table {table.name} lacks {missing:,} of the tokenizer's pieces; use a table "
-                "of its pieces, such "
-                "as table.name=minilm-wordpiece"
+                "of its pieces, such as table.name=minilm-wordpiece"
             )
         return cls(tokenizer=tokenizer, table=table)
 
@@ -140,8 +139,7 @@ def _load(source: str) -> Tokenizer:
         if not HUB_ID.fullmatch(source):
             raise ConfigError(
                 "words.tokenizer must be a folder with tokenizer.json, such a file, or a hub id "
-                "(owner/name), "
-                f"got {source!r}"
+                f"(owner/name), got {source!r}"
             )
         file = download(source, "tokenizer.json")
     try:

@@ -355,8 +355,7 @@ def _assemble_series(
         if len({repr(dict(_list_options(parsed_row.row))) for parsed_row in by_seed.values()}) > 1:
             raise ConfigError(
                 f"the rows of {name!r} on {data.name} may differ only in budget and seed, but "
-                "differ in other "
-                "options; report their files separately"
+                "differ in other options; report their files separately"
             )
     cells = [_build_cell(by_seed, data) for by_seed in by_budget.values()]
     return Series(

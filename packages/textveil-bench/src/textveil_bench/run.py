@@ -408,8 +408,8 @@ def _check_judges(source: SweepData, sweep: Sweep, places: Folders) -> None:
     ]:
         raise ConfigError(
             f"{source.row_name}: {learning[0]} learns from a training split: name files with "
-            f"{loaders.SPLIT} in place of "
-            "the split, one for train and one for test, or use another judge, such as task: meaning"
+            f"{loaders.SPLIT} in place of the split, one for train and one for test, or use "
+            "another judge, such as task: meaning"
         )
 
 

@@ -281,8 +281,7 @@ class Sweep:
             if entry.name in only and entry.name not in {item.name for item in entries}:
                 raise ConfigError(
                     f"the entry {entry.name!r} is only for {', '.join(entry.for_data)}, and the "
-                    "data sets left are "
-                    f"{', '.join(sorted(data_names))}; name a matching pair"
+                    f"data sets left are {', '.join(sorted(data_names))}; name a matching pair"
                 )
         if limit is not None:
             data = tuple(

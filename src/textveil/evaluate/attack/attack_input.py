@@ -542,6 +542,6 @@ def check_options(words: WordsOptions, *, randomised: bool) -> None:
     if has_bypass_rule(words):
         raise ConfigError(
             "attacks and measures need every word drawn by the mechanism, passed or made a "
-            "placeholder: "
-            "set words.oov to surrogate, placeholder, error or keep, and words.numbers to table"
+            "placeholder: set words.oov to surrogate, placeholder, error or keep, and "
+            "words.numbers to table"
         )

@@ -38,8 +38,7 @@ MAX_FAULTS = 20
 
 EMPTY_POLICY = (
     "the file sets nothing: write what the gateway does, such as `upstream: URL`, or start the "
-    "gateway "
-    "without a policy for its defaults"
+    "gateway without a policy for its defaults"
 )
 
 PART_CLASSES: dict[str, Any] = {

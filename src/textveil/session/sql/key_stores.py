@@ -247,8 +247,8 @@ def read_deployment_key(key_store: KeyStore, *, make: bool) -> bytes:
     if key is None:
         raise StoreError(
             f"the key of this store is missing: set {KEY_VARIABLE} to the key, or "
-            f"{FOLDER_VARIABLE} "
-            f"to the folder that holds {DEPLOYMENT_NAME}.key. Nothing was read or written"
+            f"{FOLDER_VARIABLE} to the folder that holds {DEPLOYMENT_NAME}.key. Nothing was read "
+            "or written"
         )
     if len(key) != KEY_BYTES:
         raise StoreError("the key of this store is damaged; restore it from your copy")

@@ -105,9 +105,8 @@ class Linkage:
         )
         if mismatches:
             raise ConfigError(
-                "linkage cannot judge these releases: the program gives their own originals "
-                "other masks; make "
-                "them without a session"
+                "linkage cannot judge these releases: the program gives their own originals other "
+                "masks; make them without a session"
             )
         sizes = list(dict.fromkeys(min(size, len(candidates)) for size in self.pools))
         places: dict[tuple[str, int], list[Ints]] = {}

@@ -132,8 +132,7 @@ def resolve_book(name: str, table: EmbeddingTable, material: TextParts, folder: 
     if kind == "task" and material.shelf.kind == "choice":
         raise ConfigError(
             f"the labels of {material.shelf.name} are letters of options, which words do not "
-            "predict: "
-            "it has no task book"
+            "predict: it has no task book"
         )
     shelf = material.shelf
     path = folder / f"{shelf.name}-{shelf.digest[:8]}-{name}.book"

@@ -325,14 +325,12 @@ def format_markdown(choices: Sequence[Choice]) -> Iterator[str]:
         yield (
             f"**{choice.data}, at most {choice.level:g} of the private words guessed**: originals "
             f"{choice.originals:.3f}, public words alone {choice.floor:.3f}; {choice.texts[0]:,} "
-            "texts judged, "
-            f"{choice.texts[1]:,} attacked"
+            f"texts judged, {choice.texts[1]:,} attacked"
         )
         yield ""
         yield (
             "| release | utility kept | first guess | first ten | guarantee per word | judge | "
-            "over "
-            "the papers' best |"
+            "over the papers' best |"
         )
         yield "|---|---|---|---|---|---|---|"
         best = choice.paper
@@ -387,8 +385,8 @@ def format_all_public(rows: Sequence[StoredRow]) -> Iterator[str]:
             ends = gap.interval
             lines.append(
                 f"| {name} | {release.share.value:.3f} | {_format_estimate(few)} | "
-                f"{_format_estimate(many)} | "
-                f"{ends.value:+.3f} ({ends.low:+.3f} to {ends.high:+.3f}) |"
+                f"{_format_estimate(many)} | {ends.value:+.3f} ({ends.low:+.3f} to "
+                f"{ends.high:+.3f}) |"
             )
             counts = row["texts"]["public"][0], row["public"][0]
         if lines:
@@ -397,8 +395,7 @@ def format_all_public(rows: Sequence[StoredRow]) -> Iterator[str]:
             yield ""
             yield (
                 f"| release | utility kept | guessed, from {few_texts:,} texts | from "
-                f"{all_texts:,} | "
-                "difference |"
+                f"{all_texts:,} | difference |"
             )
             yield "|---|---|---|---|---|"
             yield from lines

@@ -39,18 +39,15 @@ FINDINGS_FILE = "findings.json"
     ),
     (
         "textveil attack posts.jsonl --field post --profile paper-noise --attacks attribute "
-        "--label "
-        "gender"
+        "--label gender"
     ),
     "textveil attack letters.txt --mechanism exponential --epsilon 6 --releases 12",
     (
         "textveil attack dev.tsv --field sentence --mechanism rankcape --epsilon 6 --attacks "
-        "learned "
-        "--public train.tsv"
+        "learned --public train.tsv"
     ),
     "textveil attack dev.tsv --profile paper-noise --attacks llm -o "
-    "attack.llm.url=http://localhost:8000/v1 "
-    "-o attack.llm.model=NAME",
+    "attack.llm.url=http://localhost:8000/v1 -o attack.llm.model=NAME",
     panel=rates.PANEL,
 )
 def attack(
@@ -174,8 +171,7 @@ def attack(
         console.note(
             console.wrap(
                 f"A word that is released {releases:,} times with fresh draws costs its epsilon "
-                "each "
-                "time."
+                "each time."
             )
         )
     elif quick:

@@ -144,8 +144,7 @@ def bench_run(
     console.note(
         console.wrap(
             f"{len(rows):,} row{'s are' if len(rows) != 1 else ' is'} in {Path(output).name}. "
-            "`textveil report` "
-            "turns them into a page."
+            "`textveil report` turns them into a page."
         )
     )
 

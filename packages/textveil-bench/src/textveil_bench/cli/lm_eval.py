@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     ),
     "textveil lm-eval --tasks mmlu --num_fewshot 5 --mechanism rankcape --epsilon 8 --dry-run",
     "textveil lm-eval --tasks mine --include_path tasks --fields mine=title,body --model "
-    "local-completions "
-    "--model_args model=NAME,base_url=URL --mechanism rankcape --epsilon 8 --output found.json",
+    "local-completions --model_args model=NAME,base_url=URL --mechanism rankcape --epsilon 8 "
+    "--output found.json",
     panel=PANEL,
 )
 def lm_eval(

@@ -147,7 +147,7 @@ def _print_rows(rows: list[dict[str, Any]]) -> None:
     console.note(
         console.wrap(
             "Note: similarity is the mean cosine of the sentence vectors of original and release; "
-            "a group's column is "
-            "its share of the words; the budget is the mean over all words that are not public."
+            "a group's column is its share of the words; the budget is the mean over all words "
+            "that are not public."
         )
     )

@@ -353,8 +353,7 @@ def _make_pairs(split: str, limit: int | None, root: Path | None) -> _LoadedExam
         remarks=(
             (
                 f"made of {len(pair_examples) // 2} of {len(questions)} training questions of "
-                "SQuAD, "
-                "each with two sentences"
+                "SQuAD, each with two sentences"
             ),
             *_format_drops(drop_counts),
         ),

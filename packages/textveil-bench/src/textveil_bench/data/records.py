@@ -266,8 +266,7 @@ def read_label(record: Record, name: str, labels: Sequence[str], *, first: int =
         return int(index)
     raise InputError(
         f"the field {quote_short(name)} must hold a label: {', '.join(labels)}, or a number from "
-        f"{first} to "
-        f"{first + len(labels) - 1}"
+        f"{first} to {first + len(labels) - 1}"
     )
 
 

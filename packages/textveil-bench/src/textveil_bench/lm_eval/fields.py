@@ -133,9 +133,8 @@ def find_fields(task: Any, document: Mapping[str, Any], options: FieldOptions) -
     user_fields, keep = options.select_fields(name)
     if None in (prompts, choices, answers) and not user_fields:
         raise ConfigError(
-            f"the prompts of {name} are made by its own code, so the fields they show are "
-            "unknown: name all of them, "
-            f"--fields {name}=FIELD,FIELD"
+            f"the prompts of {name} are made by its own code, so the fields they show are unknown: "
+            f"name all of them, --fields {name}=FIELD,FIELD"
         )
     prompt_fields = dict.fromkeys([*(prompts or ()), *(choices or ()), *(answers or ())])
     for field in (*prompt_fields, *user_fields, *keep):

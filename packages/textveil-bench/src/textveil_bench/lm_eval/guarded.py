@@ -152,8 +152,7 @@ class GuardedTask:
         except Exception as error:
             raise ConfigError(
                 f"{task.task_name} cannot draw {fewshot_count} of {len(self._pool)} examples "
-                f"({type(error).__name__}): "
-                "lower --num_fewshot"
+                f"({type(error).__name__}): lower --num_fewshot"
             ) from None
 
     def _build_document(self, split: str, i: int, row: Mapping[str, Any]) -> Document:

@@ -75,9 +75,8 @@ def load_tasks(names: Sequence[str], include: str | None = None) -> LoadedTasks:
         except Exception as error:  # datasets and hubs raise many kinds; the message may hold a row
             failure = type(error).__name__
     raise InputError(
-        f"could not load the tasks {', '.join(task_names)} ({failure}): their data must be "
-        "cached, on a reachable hub, or "
-        "in the files that a task names, in the right format"
+        f"could not load the tasks {', '.join(task_names)} ({failure}): their data must be cached, "
+        "on a reachable hub, or in the files that a task names, in the right format"
     )
 
 
@@ -151,8 +150,7 @@ def load_model(
         except Exception as error:  # many kinds; the model has seen no text yet
             raise ModelError(
                 f"could not load the model {name} {quote_short(source)} ({type(error).__name__}); "
-                "it must be a folder or in "
-                "the cache of a hub, and its library installed"
+                "it must be a folder or in the cache of a hub, and its library installed"
             ) from error
     if instance.world_size > 1:
         raise ConfigError(
@@ -213,8 +211,7 @@ def _explain_error(error: Exception) -> str:
     if isinstance(error, NotImplementedError):
         return (
             "tasks with options need a model that gives probabilities of texts; use one with "
-            "completions "
-            "(local-completions, hf), or a generation task"
+            "completions (local-completions, hf), or a generation task"
         )
     if name in ("UndefinedError", "KeyError"):
         return (

@@ -256,8 +256,7 @@ def _build_list_sections(study: Study, gallery_texts: Sequence[GalleryText]) -> 
             "By text length",
             (
                 "Quarters of the texts by their number of words, at the budget nearest to a risk "
-                "of "
-                f"{REFERENCE_RISK:g}."
+                f"of {REFERENCE_RISK:g}."
             ),
             lambda: tables.render_by_length(study),
         ),
@@ -292,8 +291,7 @@ def _build_facts(study: Study, sweeps: str) -> Html:
     times = sorted(str(environment["time"])[:16].replace("T", " ") for environment in environments)
     machines = dict.fromkeys(
         f"{environment['machine']}, {environment['cores']} cores, {environment['threads']} "
-        f"threads, {environment['device']}, "
-        f"judges in {environment.get('judges', 'float32')}"
+        f"threads, {environment['device']}, judges in {environment.get('judges', 'float32')}"
         for environment in environments
     )
     versions = [
@@ -359,20 +357,15 @@ def _format_data(study: Study, digest: str) -> str:
 def _build_guide(study: Study) -> Html:
     paragraphs = [
         "Every figure is a mean over texts, each averaged over seeds. Bars, and small numbers "
-        "after a value, are "
-        "95% intervals from 2,000 bootstrap resamples of the texts. All comparisons use the same "
-        "resamples, so "
-        "differences and ratios are paired. The intervals apply to texts like these, not to other "
-        "data sets. If "
-        "all texts have the same value, the interval is that of the row, or none.",
-        "In figures with a green corner, the horizontal axis is the success rate of an attack and "
-        "the vertical one the "
-        "utility of releases: the nearer to the corner, the better. Horizontal lines are "
-        "baselines: identity changes "
-        "nothing, mask makes every private word a placeholder, uniform replaces it with any word "
-        "of the table, "
-        "equality does so with the same one for equal words. A series has one colour and marker "
-        "on the whole page.",
+        "after a value, are 95% intervals from 2,000 bootstrap resamples of the texts. All "
+        "comparisons use the same resamples, so differences and ratios are paired. The intervals "
+        "apply to texts like these, not to other data sets. If all texts have the same value, "
+        "the interval is that of the row, or none.",
+        "In figures with a green corner, the horizontal axis is the success rate of an attack "
+        "and the vertical one the utility of releases: the nearer to the corner, the better. "
+        "Horizontal lines are baselines: identity changes nothing, mask makes every private word "
+        "a placeholder, uniform replaces it with any word of the table, equality does so with "
+        "the same one for equal words. A series has one colour and marker on the whole page.",
     ]
     if study.risk is not None:
         paragraphs.append(f"Equal risk means: {study.risk.title} succeeds equally often.")

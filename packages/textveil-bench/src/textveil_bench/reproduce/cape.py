@@ -157,8 +157,8 @@ def tail(options: ComputeOptions) -> Table:
         rows=tuple(rows),
         notes=(
             f"Under the exponential mechanism {TOP_CANDIDATES} of {len(table):,} candidates have "
-            f"at most {ceiling:.3f} together "
-            f"at epsilon {NOMINAL_EPSILONS[3]:g}, whatever the scores.",
+            f"at most {ceiling:.3f} together at epsilon {NOMINAL_EPSILONS[3]:g}, whatever the "
+            "scores.",
         ),
         drawing=Drawing(
             x="nominal epsilon",
@@ -208,8 +208,7 @@ def _build_histogram(title: str, quantity: str, values: Values, table: Embedding
         rows=tuple(zip(edges[:-1].tolist(), edges[1:].tolist(), counts.tolist(), strict=True)),
         notes=(
             f"The word itself has {word_value:.3g}; median {np.median(values):.3g}, smallest "
-            f"{values.min():.3g}, largest "
-            f"{values.max():.3g}{below}.",
+            f"{values.min():.3g}, largest {values.max():.3g}{below}.",
         ),
         drawing=Drawing(
             x=quantity,

@@ -74,8 +74,7 @@ def _build_table(options: ComputeOptions, names: Sequence[str]) -> Table:
             for name, values in figures.items()
         ),
         notes=(
-            "Setup is everything before the first release, including imports of packages. "
-            "Memory is the most that "
-            "was resident of a process, mapped files included.",
+            "Setup is everything before the first release, including imports of packages. Memory "
+            "is the most that was resident of a process, mapped files included.",
         ),
     )

@@ -59,8 +59,8 @@ def budgets(options: ComputeOptions) -> Table:
                 f"{', '.join(f'{v:.4g} ({k})' for k, v in conventions.items())}"
             ),
             f"at equal epsilon Polar spends {code / laplace:.3g} times the local DP of Laplace "
-            "where kappa = epsilon / "
-            f"pi, and {math.pi * code / laplace:.3g} times where kappa = epsilon",
+            f"where kappa = epsilon / pi, and {math.pi * code / laplace:.3g} times where kappa = "
+            "epsilon",
         ),
     )
 

@@ -131,8 +131,7 @@ def match_labels(
     ):
         raise ConfigError(
             f"the classifier must have a different label ({', '.join(model_labels)}) for each of "
-            "the data's "
-            f"({', '.join(labels)}); name them in that order with the option labels"
+            f"the data's ({', '.join(labels)}); name them in that order with the option labels"
         )
     return numbers
 
