@@ -112,7 +112,8 @@ class Detection:
 
     def copy_with_memory(self) -> Self:
         """Returns a copy that searches equal texts only once."""
-        return replace(self, settings=replace(self.settings, memory=SpanCache()))
+        settings = replace(self.settings, memory=SpanCache(), window_memory=SpanCache())
+        return replace(self, settings=settings)
 
     def check_measured(self, texts: Sequence[str]) -> None:
         """Refuses texts in unmeasured scripts or languages, if the options say so.

@@ -79,6 +79,7 @@ class Settings:
         detectors: the detectors to run.
         timeout: seconds for which a detector may show no progress; None for no limit.
         memory: the spans found in earlier texts; None to search each batch anew.
+        window_memory: the same for paragraphs that are read alone.
         level: `protect.level`.
         types: types that count as sensitive; None for all.
         never: the user's lists of parts that are never sensitive; None for none.
@@ -93,6 +94,7 @@ class Settings:
     detectors: tuple[Detector, ...] = field(repr=False)
     timeout: float | None = None
     memory: SpanCache | None = None
+    window_memory: SpanCache | None = None
     level: str = "personal"
     types: frozenset[str] | None = None
     never: Lists | None = field(default=None, repr=False)

@@ -19,6 +19,7 @@ from textveil.detect.detectors import find_all
 from textveil.detect.occurrences import find_occurrences
 from textveil.detect.scoring import score_spans
 from textveil.detect.spans import Span
+from textveil.detect.windows import add_window_spans
 from textveil.text import Tokens
 
 Apply = Callable[[Detections, Settings], Detections]
@@ -188,6 +189,12 @@ STAGES = (
         name="odds",
         apply=_change_spans(score_spans),
         purpose="scores names and details by how they look and by what else their text holds",
+        condition=lambda settings: settings.scores,
+    ),
+    Stage(
+        name="windows",
+        apply=add_window_spans,
+        purpose="what its own paragraph shows to be private is private, whatever stands beside it",
         condition=lambda settings: settings.scores,
     ),
     Stage(
