@@ -130,5 +130,5 @@ def test_wrong_values_name_the_options() -> None:
 
 def test_default_is_not_written_into_configurations() -> None:
     """Stored results are found by their configuration, and the option is younger."""
-    assert "dates" not in ProtectOptions().to_dict()
+    assert "dates" not in ProtectOptions().dump()
     assert ProtectOptions(dates="all", detectors=("patterns",)).dump_public()["dates"] == "all"

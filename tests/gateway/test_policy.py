@@ -203,11 +203,23 @@ def test_check_says_what_a_policy_does(written, tmp_path, capsys, monkeypatch):
     assert capsys.readouterr() == (out, "")
 
 
+def test_policy_and_its_rules_say_which_dates_are_hidden() -> None:
+    made = Policy(
+        upstream="http://127.0.0.1:1/v1",
+        rules=(PolicyRule(routes=("embeddings",), dates="none"),),
+        dates="all",
+    )
+    assert made.resolve_config().protect.dates == "all"
+    assert made.apply_rules((0,)).resolve_config().protect.dates == "none"
+    assert made.rules[0].has_protection_changes
+
+
 # ---- what is wrong ---------------------------------------------------------------------------------------------------
 
 
 WRONG = {
     "kyes: a": "gateway.yaml:1: no option is named 'kyes'; did you mean 'keys'?",
+    "dates: some": "gateway.yaml:1: dates must be 'personal', 'all' or 'none'",
     "level: some": "gateway.yaml:1: level must be 'identifiers', 'personal' or 'names'",
     "timeout: .nan": "gateway.yaml:1: timeout must be a finite number",
     "limit: -1": "gateway.yaml:1: limit must be greater than or equal to 1",

@@ -275,7 +275,7 @@ class ProtectOptions:
             if holds:
                 raise ConfigError(reason)
 
-    def to_dict(self) -> dict[str, Any]:
+    def dump(self) -> dict[str, Any]:
         """Returns plain values; the choice of dates only where it is set."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         if self.dates == "personal":
@@ -289,7 +289,7 @@ class ProtectOptions:
         """
         values: dict[str, object] = {
             name: value
-            for name, value in self.to_dict().items()
+            for name, value in self.dump().items()
             if self.__dataclass_fields__[name].repr
         }
         for name in ("always", "always_matching", "never", "never_matching", "important"):
@@ -453,7 +453,7 @@ class Config:
             "table": self.table.to_dict(),
             "mechanism": {"name": self.mechanism.name, **_convert_plain(self.mechanism.options)},
             **{name: _convert_plain(asdict(getattr(self, name))) for name in sections},
-            "protect": _convert_plain(self.protect.to_dict()),
+            "protect": _convert_plain(self.protect.dump()),
             "epsilon": self.epsilon,
             **({} if self.risk is None else {"risk": self.risk, "prior": self.prior}),
             "seed": self.seed,
