@@ -37,6 +37,7 @@ upstreams:
 upstream: near
 profile: prompt
 level: personal
+dates: all
 always: [{NAME}]
 never: [Contoso]
 options: {{protect.timeout: 20}}
@@ -185,12 +186,12 @@ def test_check_says_what_a_policy_does(written, tmp_path, capsys, monkeypatch):
     out, err = capsys.readouterr()
     says = "there is no such file; `textveil gateway keys create` makes it"
     assert re.fullmatch(
-        rf"textveil: warning: gateway\.yaml:19: keys: .* cannot be used: {says}\n", err
+        rf"textveil: warning: gateway\.yaml:20: keys: .* cannot be used: {says}\n", err
     )
     for said in (
         "Requests go to http://127.0.0.1:8765/v1.",
         "Clients need a key from the file",
-        "the profile prompt, level personal; 1 word is always hidden and 1 word is never hidden.",
+        "the profile prompt, level personal, dates all; 1 word is always hidden and 1 word is never hidden.",
         "The playground is at / if one process answers.",
         "A key may send 60 requests a minute and spend an epsilon of 40 in 30 days.",
         "Rule 0, for keys team-a/*: level names, requests 10, budget 4.",
