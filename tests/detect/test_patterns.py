@@ -14,9 +14,9 @@ from textveil.detect.patterns import (
     RULES,
     Patterns,
     RuleMatch,
-    _convert_to_plain,
     _resolve_overlaps,
     checksums,
+    convert_to_plain,
 )
 from textveil.detect.patterns.times import extend_date
 from textveil.detect.spans import IDENTIFIERS, Detector
@@ -1240,7 +1240,7 @@ def test_no_example_with_other_characters_in_it_raises(text, changes):
 def test_every_digit_is_read_alike():
     for code in range(128, sys.maxunicode + 1):
         if (value := unicodedata.decimal(chr(code), None)) is not None:
-            assert _convert_to_plain(chr(code))[0] == str(value)
+            assert convert_to_plain(chr(code))[0] == str(value)
 
 
 def test_a_ticket_may_be_told_by_its_place():

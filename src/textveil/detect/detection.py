@@ -94,6 +94,7 @@ class Detection:
             if "all" in options.types
             # What a user lists, and what is hidden whole, counts whatever types are asked for.
             else _select_types(options) | {LISTED_TYPE, WHOLE_TYPE},
+            dates=options.dates,
             never=Lists(words=options.never, expressions=options.never_matching) if never else None,
             scores=scores,
             moves_ages=moves_ages,

@@ -82,6 +82,7 @@ class Settings:
         window_memory: the same for paragraphs that are read alone.
         level: `protect.level`.
         types: types that count as sensitive; None for all.
+        dates: `protect.dates`.
         never: the user's lists of parts that are never sensitive; None for none.
         scores: whether spans are scored by the rest of their texts; the bundled tagger then also
             returns doubtful spans.
@@ -97,6 +98,7 @@ class Settings:
     window_memory: SpanCache | None = None
     level: str = "personal"
     types: frozenset[str] | None = None
+    dates: str = "personal"
     never: Lists | None = field(default=None, repr=False)
     scores: bool = False
     moves_ages: bool = False

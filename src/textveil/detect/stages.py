@@ -16,7 +16,9 @@ from textveil.detect import overlaps, trimming, visibility
 from textveil.detect.bounds import bind
 from textveil.detect.detections import Detections, Settings
 from textveil.detect.detectors import find_all
+from textveil.detect.event_dates import EventDates
 from textveil.detect.occurrences import find_occurrences
+from textveil.detect.quantities import DATES
 from textveil.detect.scoring import score_spans
 from textveil.detect.spans import Span
 from textveil.detect.windows import add_window_spans
@@ -84,6 +86,14 @@ def _find_spans(detections: Detections, settings: Settings) -> Detections:
         memory=settings.memory,
     )
     return replace(detections, spans=tuple(spans))
+
+
+def _set_dates(detections: Detections, settings: Settings) -> Detections:
+    if settings.dates == "all":
+        dates = find_all([EventDates()], detections.tokens.texts, timeout=settings.timeout)
+        return replace(detections, spans=(*detections.spans, *dates))
+    others = tuple(span for span in detections.spans if span.type not in DATES)
+    return replace(detections, spans=others)
 
 
 def _select_types(detections: Detections, settings: Settings) -> Detections:
@@ -196,6 +206,13 @@ STAGES = (
         apply=add_window_spans,
         purpose="what its own paragraph shows to be private is private, whatever stands beside it",
         condition=lambda settings: settings.scores,
+    ),
+    Stage(
+        name="dates",
+        apply=_set_dates,
+        purpose="all dates are hidden, or none; odds of names do not depend on it",
+        condition=lambda settings: settings.dates != "personal",
+        guard="an option of the user",
     ),
     Stage(
         name="surest",

@@ -161,7 +161,7 @@ class Patterns:
         spans = []
         for number, text in enumerate(texts):
             signal_progress()
-            plain, places = _convert_to_plain(replace_separators(text))
+            plain, places = convert_to_plain(replace_separators(text))
             matches = _cut_stamps(plain, self._find_matches(plain))
             for start, end, type_, score, private in _resolve_overlaps(
                 plain, _mark_owned(plain, matches)
@@ -256,7 +256,7 @@ def _map_plain_forms() -> dict[int, str]:
     }
 
 
-def _convert_to_plain(text: str) -> tuple[str, list[int] | None]:
+def convert_to_plain(text: str) -> tuple[str, list[int] | None]:
     """Returns a text in plain form, with its original indices.
 
     The indices are those of each character; None if they are unchanged.
