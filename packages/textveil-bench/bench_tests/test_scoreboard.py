@@ -41,9 +41,15 @@ def test_a_tool_is_judged_by_the_labels():
     assert found["private spans gone"] == found["private spans gone, PERSON"] == 1
     assert found["ordinary words altered"] == 0
     assert found["words a second, hard"] == 10
-    found = rates(line((4, 8, "<PERSON>"), (17, 21, "<GPE>")))
-    assert found["private spans gone"] == 0
+    found = rates(line((17, 21, "<GPE>")))
+    assert found["private spans gone"] == found["texts with no private span left"] == 0
     assert found["ordinary words altered"] == pytest.approx(1 / 3)
+
+
+def test_half_a_name_is_gone_but_something_telling_is_left():
+    found = rates(line((4, 8, "<PERSON>")))
+    assert found["private spans gone"] == 1
+    assert found["private spans with nothing telling left at their place"] == 0
 
 
 def test_what_a_mask_still_shows_is_not_gone():
@@ -113,7 +119,8 @@ def test_tables_have_a_line_for_each_tool_and_published_ones_stand_apart(monkeyp
     monkeypatch.setattr(page, "stored", lambda: rows)
     head, _, first, second = page.rates("hard").splitlines()
     assert head == (
-        "| tool | private spans hidden, n=1 | persons hidden, n=1 | texts clean, n=1 | ordinary words altered, n=3 |"
+        "| tool | private spans hidden, n=1 | nothing telling left, n=1 | persons hidden, n=1 | texts clean, n=1 "
+        "| ordinary words altered, n=3 |"
     )
     assert first.startswith("| x | 1.000 (")
     assert second.startswith("| y | 0.000 (")

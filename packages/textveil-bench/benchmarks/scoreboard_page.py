@@ -17,17 +17,18 @@ ROWS = Path(__file__).resolve().parent / "rows" / "scoreboard.jsonl"
 LANES = "core", "inflection", "identifiers", "address", "robustness", "pdf"
 GONE, PERSONS = "private spans gone", "private spans gone, PERSON"
 CLEAN, HARMLESS = "texts with no private span left", "texts without anything private altered"
+NOTHING = "private spans with nothing telling left at their place"
 PUBLIC, WORDS = "public names altered", "ordinary words altered"
 RIGHT, HIDDEN = "hidden words that are private", "private words hidden"
 WRITTEN = {
-    GONE: "private spans hidden", PERSONS: "persons hidden", CLEAN: "texts clean",
+    GONE: "private spans hidden", NOTHING: "nothing telling left", PERSONS: "persons hidden", CLEAN: "texts clean",
     HARMLESS: "harmless texts altered", PUBLIC: "public names altered", WORDS: "ordinary words altered",
 }  # fmt: skip
 COLUMNS = {
     "hard": WRITTEN,
     "composite": WRITTEN,
     "prompts": WRITTEN,
-    "presidio_synth": {GONE: WRITTEN[GONE], PERSONS: WRITTEN[PERSONS], CLEAN: WRITTEN[CLEAN]},
+    "presidio_synth": {metric: WRITTEN[metric] for metric in (GONE, NOTHING, PERSONS, CLEAN)},
     "tab": {
         "applicants gone": "applicants hidden", "persons gone": "persons hidden", "dates gone": "dates hidden",
         HIDDEN: "masked words hidden", RIGHT: "hidden words that are masked",
