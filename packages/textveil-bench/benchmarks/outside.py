@@ -83,7 +83,7 @@ def covered(length: int, spans: Iterable[tuple[int, ...]]) -> "np.ndarray[Any, n
 
 def spans_of(outcome: Outcome) -> list[Span]:
     """Places of a release's placeholders with their types: `<PERSON_1_FAMILY>` is a PERSON."""
-    found = []
+    found: list[Span] = []
     for each in outcome.changes:
         match = re.match(r"<([A-Z][A-Z_]*?)(?:_\d[A-Z_\d]*)?>", each.shown)
         found.append((each.start, each.end, match[1] if match else ""))

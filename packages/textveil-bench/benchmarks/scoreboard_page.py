@@ -5,7 +5,7 @@ Not here: measuring (`scoreboard`), and filling in pages (`report`).
 """
 
 from collections.abc import Callable, Iterable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -173,7 +173,7 @@ def elsewhere() -> str:
 
 
 TABLES: dict[str, Callable[[], str]] = {
-    **{name: lambda name=name: rates(name) for name in COLUMNS},  # type: ignore[misc]
+    **{name: partial(rates, name) for name in COLUMNS},
     "published": lambda: rates("polish", published=True),
     "cost": cost,
     "read": read,
