@@ -14,7 +14,9 @@ from prompts_page import Row, lines
 
 ROWS = Path(__file__).resolve().parent / "rows" / "scoreboard.jsonl"
 
-LANES = "core", "inflection", "identifiers", "address", "robustness", "pdf"
+LANES = {name: name for name in ("core", "inflection", "identifiers", "address", "pdf")}
+LANES["robustness"] = "damaged"
+"""The benchmark's lanes, and what the page calls them."""
 GONE, PERSONS = "private spans gone", "private spans gone, PERSON"
 CLEAN, HARMLESS = "texts with no private span left", "texts without anything private altered"
 NOTHING = "private spans with nothing telling left at their place"
@@ -37,7 +39,7 @@ COLUMNS = {
         GONE: "private spans hidden", CLEAN: "texts clean", HIDDEN: HIDDEN, RIGHT: RIGHT,
     },
     "polish": {
-        **{f"{lane}: found with their label": lane for lane in LANES},
+        **{f"{lane}: found with their label": heading for lane, heading in LANES.items()},
         "negative: false alarms": "false alarms, negative", "all lanes: false alarms": "false alarms, all",
     },
 }  # fmt: skip
