@@ -255,6 +255,15 @@ STAGES = (
         condition=_is_personal,
     ),
     Stage(
+        name="located",
+        apply=_change_spans(
+            lambda spans, tokens: visibility.mark_located_private(spans, tokens.texts)
+        ),
+        purpose="the town of a private address is private",
+        condition=_is_personal,
+        guard="`ul. Miła 5 w Krakowie` says where somebody lives",
+    ),
+    Stage(
         name="level",
         apply=_separate_public,
         purpose="what is public stays",

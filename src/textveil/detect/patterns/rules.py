@@ -21,7 +21,7 @@ import regex
 
 from textveil.detect.patterns.checksums import compact
 from textveil.detect.spans import NUMBER_TYPES
-from textveil.text import LazyPattern
+from textveil.text import LazyPattern, vocabulary
 
 Pattern = regex.Pattern[str]
 Check = Callable[[str], bool]
@@ -295,6 +295,46 @@ def make_linked_rule(
         digits=digits,
         adjacent=True,
         **build_context(context),
+    )
+
+
+def make_choice(name: str) -> str:
+    """Makes an expression for the words of a vocabulary list.
+
+    Accents may lack. A full stop may follow a word that is written without one.
+    """
+    words = vocabulary.get_words(name)
+    words |= {word.translate(_BASES) for word in words}
+    stopped, others = (
+        "|".join(
+            regex.escape(word).replace(r"\ ", "[ ]?")
+            for word in sorted(words, key=lambda word: (-len(word), word))
+            if word.endswith((".", "/")) == has_stop
+        )
+        for has_stop in (True, False)
+    )
+    return rf"(?: {stopped or '(?!)'} | (?: {others or '(?!)'} ) \.? )"
+
+
+def list_triggers(name: str) -> tuple[str, ...]:
+    """Lists the triggers for the words of a vocabulary list.
+
+    Short words are triggers between spaces only.
+    """
+    words = vocabulary.get_words(name)
+    words |= {word.translate(_BASES) for word in words}
+    return tuple(
+        sorted(
+            trigger
+            for word in words
+            for trigger in (
+                (word,)
+                if len(word) > 3 or word.endswith((".", "/"))
+                else (f" {word} ", f"{word}.")
+                if len(word) < 2
+                else (f"{word} ", f"{word}.")
+            )
+        )
     )
 
 
