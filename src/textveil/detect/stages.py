@@ -185,6 +185,26 @@ STAGES = (
     ),
     BOUNDS,
     Stage(
+        name="headings",
+        apply=_drop_spans(trimming.is_heading),
+        purpose="a heading or a label of a form is nobody",
+    ),
+    Stage(
+        name="filler",
+        apply=_drop_spans(trimming.is_filler),
+        purpose="a text that only shows type names nobody",
+    ),
+    Stage(
+        name="form numbers",
+        apply=_drop_spans(trimming.is_form_number),
+        purpose="a printed form is everybody's: `Form W-2`",
+    ),
+    Stage(
+        name="amounts",
+        apply=_drop_spans(trimming.is_amount),
+        purpose="an amount with two decimals is no identifier",
+    ),
+    Stage(
         name="odds",
         apply=_change_spans(score_spans),
         purpose="scores names and details by how they look and by what else their text holds",

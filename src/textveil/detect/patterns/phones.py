@@ -113,13 +113,17 @@ _DATE = LazyPattern(
     r"""(?:1\d|20)\d\d[.\-/ ][01]?\d[.\-/ ][0-3]?\d (?:[ ]\d{1,2})?
     | (?:[0-3]?\d[.\-/ ][01]?\d|[01]?\d[.\-/ ][0-3]?\d)[.\-/ ](?:19|20)?\d\d (?:[ ]*-[ ]*\d.*|[ ]\d{1,2})?
     | (?:1\d|20)\d\d[ ]?[\-/ ][ ]?(?:1\d|20)?\d\d
+    | \d{1,6}/\d{1,2}/(?:19|20)\d\d
     | (?:0?[1-9]|1[0-2])[ ]?[./][ ]?(?:19|20)\d\d | .*\((?:1\d|20)\d\d\)? | \d{1,3}[ ]?-[ ]?\d{1,3}
     | (?:[01]?\d|2[0-4])[.:][0-5]\d[ ]?-[ ]?(?:[01]?\d|2[0-4])[.:][0-5]\d
     | \d{1,3}(?:\.\d{1,3}){3}""",
     regex.VERBOSE,
 )
-"""Dates, months, hours, ranges of years and of small numbers, IP addresses: no telephone numbers in
-any context."""
+"""No telephone numbers in any context.
+
+They are dates, months, numbers of papers with their year, hours, ranges of years and of small
+numbers, and IP addresses.
+"""
 _DECIMALS = LazyPattern(r"(?:.*\D)?\d\.\d+(?:[ (),\-].*)?")
 """A decimal with one digit before its point, and its neighbours in a table."""
 _AMOUNT = LazyPattern(r"\d{1,9}\.\d{1,9}|(?!0\d[ ])\d{1,3}(?:[. ]\d{3}){1,5}")

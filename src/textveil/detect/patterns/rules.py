@@ -285,11 +285,16 @@ def make_linked_rule(
     digits: int = 1,
     check: Check | None = None,
     score: float = 0.8,
+    wordy: bool = False,
 ) -> Rule:
-    """Makes a rule for a value directly behind its context words."""
+    """Makes a rule for a value directly behind its context words.
+
+    With `wordy`, further words may stand before a colon or a cell's end ("VIN of the car: ").
+    """
+    words = rf"(?: [^\n:;,.|{FOREIGN}]{{0,30}} [:|{FOREIGN}] )?" if wordy else ""
     return Rule(
         type_,
-        Expression(rf"{LINK} (?<!\w) (?P<value>{value}) (?!\w)"),
+        Expression(rf"{words} {LINK} (?<!\w) (?P<value>{value}) (?!\w)"),
         score=score,
         check=check,
         digits=digits,
