@@ -153,6 +153,8 @@ FOUND = {
     ),
     "NATIONAL_ID": (
         "personnummer ⟦8112289874⟧",
+        "dowodem osobistym nr ⟦CDM891043⟧,",
+        "Dowod osobisty strony: ⟦VXR319600⟧",
         "⟦150765 00565⟧ is his",
         "aadhaar ⟦234123412346⟧",
         "⟦2123 45670 1⟧ on it",
@@ -585,6 +587,7 @@ FOUND = {
         "silver Yaris, ⟦221-C-903⟧",
         "a Skoda, ⟦171-D-20441⟧, grey",
         "Kennzeichen ⟦B-MW 1234⟧",
+        "Numer rejestracyjny pojazdu: ⟦WX-22490D⟧.",
         "matrícula ⟦1234 BCD⟧",
         "number plate ⟦AB12 CDE⟧.",
         "⟦SK17 WPN⟧ is hers",
@@ -603,6 +606,7 @@ FOUND = {
         "VIN ⟦1HGCM82633A004352⟧",
         "⟦1M8GDM9AXKP042788⟧ it was",
         "bastidor ⟦VSSZZZ6JZFR118402⟧",
+        "numer VIN pojazdu: ⟦WVW0 0000 04RZ PEJE C⟧.",
         "车架号⟦LSVAM4187C2184841⟧",
     ),
     "BOOKING": (
@@ -798,6 +802,7 @@ NOTHING = (
     "Verordnung (EU) Nr. 1169/2011",
     "[RFC-2119] and [CVE-2024-1234]",
     "Wohnung im 3. OG links",
+    "FAKTURA VAT NR FV/2024/03/0047",
     "w pozycjach 09-10 zapisano ST 8057 oraz",
     "User-agent: *\nDisallow: /\nUser-agent: GreatBot\n",
     "rules:\n - id: no-unused-vars\n",

@@ -190,6 +190,11 @@ STAGES = (
         purpose="a heading or a label of a form is nobody",
     ),
     Stage(
+        name="labels",
+        apply=_change_spans(lambda spans, tokens: overlaps.drop_labels(spans, tokens.texts)),
+        purpose="a key right before its value is nobody: `Handy 0151 23456789`",
+    ),
+    Stage(
         name="filler",
         apply=_drop_spans(trimming.is_filler),
         purpose="a text that only shows type names nobody",

@@ -26,6 +26,7 @@ from textveil.detect.quantities import AGE, find_age_end
 from textveil.detect.spans import GUESSING_DETECTOR, NAMES, NUMBER_TYPES, Span
 from textveil.text import LazyPattern, lexicon, vocabulary
 
+_LETTERS = LazyPattern(r"\p{L}+")
 _FIGURE = LazyPattern(r"\d{1,3}(?!\d)")
 """The digits of an age, before its unit."""
 
@@ -138,23 +139,24 @@ def is_heading(span: Span, texts: Sequence[str]) -> bool:
     )
 
 
-_WORD_BEFORE, _WORD_BEHIND = LazyPattern(r"(\p{L}+)\W*\Z"), LazyPattern(r"\W*(\p{L}+)")
-_MAX_WORD_CHARACTERS = 20
+_MIN_FILLER_WORDS = 2
+"""The fewest words of filler that stand near a further one."""
 
 
 def is_filler(span: Span, texts: Sequence[str]) -> bool:
-    """True if a guessed name is a text's filler, beside more of it (Lorem ipsum)."""
-    text, words = texts[span.text], vocabulary.get_words("filler_words")
+    """True if a guessed name is filler among more of it (Lorem ipsum)."""
     if span.source != GUESSING_DETECTOR or span.type not in NAMES:
         return False
-    own = regex.findall(r"\p{L}+", text[span.start : span.end].lower())
-    if not own or not words.issuperset(own):
+    text, filler = texts[span.text], vocabulary.get_words("filler_words")
+    own = _LETTERS.findall(text[span.start : span.end].lower())
+    if not own or not filler.issuperset(own):
         return False
-    neighbours = (
-        _WORD_BEFORE.search(text, max(0, span.start - _MAX_WORD_CHARACTERS), span.start),
-        _WORD_BEHIND.match(text, span.end),
+    around = (
+        text[max(0, span.start - CUE_WINDOW) : span.start],
+        text[span.end : span.end + CUE_WINDOW],
     )
-    return any(match is not None and match[1].lower() in words for match in neighbours)
+    near = [word for part in around for word in _LETTERS.findall(part.lower())]
+    return sum(word in filler for word in near) >= _MIN_FILLER_WORDS
 
 
 def is_illness_name(span: Span, texts: Sequence[str]) -> bool:

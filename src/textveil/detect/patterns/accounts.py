@@ -8,12 +8,10 @@ import regex
 
 from textveil.detect.patterns import checksums as sums
 from textveil.detect.patterns.rules import (
-    LINK,
     NUMBER_END,
     NUMBER_START,
     Expression,
     Rule,
-    build_context,
     guard_rules,
     make_keyed_rule,
     make_linked_rule,

@@ -296,7 +296,8 @@ RULES = (
         numeric_prefix=True,
     ),
     make_address_rule(
-        rf"(?<!\w) {_BEFORE_NAME} (?: [ ] | (?<= \p{{L}}{{2}}\. | / ) ) (?: {_OF} [ ] | [dl]' ){{0,3}} (?: \d{{1,2}} [ ] )? {_NAME}"
+        rf"(?<!\w) {_BEFORE_NAME} (?: [ ] | (?<= \p{{L}}{{2}}\. | / ) ) (?: {_OF} [ ] | [dl]' ){{0,3}}"
+        rf" (?: \d{{1,2}} [ ] )? {_NAME}"
         rf" {_MORE}{{0,5}} ,? [ ] (?: n[°º.]{{0,2}} [ ]? )?"
         rf" {_NUMBER} (?!\w) {_TAIL}",
         0.7,

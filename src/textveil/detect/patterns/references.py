@@ -355,8 +355,7 @@ _WORDS_BY_TYPE = {
     "|جواز السفر|पासपोर्ट*|national id|identity card|identity number|id card|id number"
     "|personalausweis|personalausweisnummer|ausweisnummer|steuer-id|steuernummer|st.-nr"
     "|carte d'identité|carta d'identità|codice fiscale|partita iva|cédula|cartão de cidadão"
-    "|identiteitskaart|dowód|dowodu|dowód osobisty|dowod osobisty|dowodu osobistego"
-    "|dowodem osobistym|cmnd|mã số thuế|身份证*|身份證*|社保*|マイナンバー"
+    "|identiteitskaart|dowód|dowodu|cmnd|mã số thuế|身份证*|身份證*|社保*|マイナンバー"
     "|在留カード*|주민등록번호*|полис|رقم الهوية|आधार*|पैन*|मतदाता*",
     "LICENCE": "driver license|drivers license|driver's license|driving licence|driving license"
     "|license number|licence number|license no|licence no|dl no|dl #|dl number|gmc|bar number"
@@ -370,6 +369,11 @@ _WORDS_BY_TYPE = {
     "|dossier médical|historia clínica|número de paciente|cartella clinica",
 }
 """Words before a number, by the type of the number."""
+_CARDS = (
+    "identity card|personalausweis|carte d'identité|carta d'identità|documento de identidad|bilhete de identidade"
+    "|dowód osobisty|dowod osobisty|dowodu osobistego|dowodem osobistym|dowodem o numerze|občanský průkaz"
+)
+"""Identity cards by their full names, behind which further words may stand."""
 _VEHICLES = (
     "vin|vehicle identification|chassis|fahrgestellnummer|fahrgestell-nr|fahrgestell|fin|châssis"
     "|n° de châssis|bastidor|chassi|telaio|chassisnummer|nadwozia|nr vin|şasi no|số khung|车架号*"
@@ -403,6 +407,9 @@ RULES = (
         *(
             make_linked_rule(kind, names, _CODE, check=is_dateless, score=0.86)
             for kind, names in _WORDS_BY_TYPE.items()
+        ),
+        make_linked_rule(
+            "NATIONAL_ID", _CARDS, _CODE, digits=4, check=is_dateless, score=0.86, wordy=True
         ),
         make_linked_rule(
             "VIN",

@@ -291,7 +291,8 @@ def make_linked_rule(
 
     With `wordy`, further words may stand before a colon or a cell's end ("VIN of the car: ").
     """
-    words = rf"(?: [^\n:;,.|{FOREIGN}]{{0,30}} [:|{FOREIGN}] )?" if wordy else ""
+    # A line separator stands for that of two cells.
+    words = r"(?: [^\n:;,.|\u2028]{0,30} [:|\u2028] )?" if wordy else ""
     return Rule(
         type_,
         Expression(rf"{words} {LINK} (?<!\w) (?P<value>{value}) (?!\w)"),
