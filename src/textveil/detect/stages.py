@@ -196,6 +196,31 @@ STAGES = (
     ),
     BOUNDS,
     Stage(
+        name="headings",
+        apply=_drop_spans(trimming.is_heading),
+        purpose="a heading or a label of a form is nobody",
+    ),
+    Stage(
+        name="labels",
+        apply=_change_spans(lambda spans, tokens: overlaps.drop_labels(spans, tokens.texts)),
+        purpose="a key right before its value is nobody: `Handy 0151 23456789`",
+    ),
+    Stage(
+        name="filler",
+        apply=_drop_spans(trimming.is_filler),
+        purpose="a text that only shows type names nobody",
+    ),
+    Stage(
+        name="form numbers",
+        apply=_drop_spans(trimming.is_form_number),
+        purpose="a printed form is everybody's: `Form W-2`",
+    ),
+    Stage(
+        name="amounts",
+        apply=_drop_spans(trimming.is_amount),
+        purpose="an amount with two decimals is no identifier",
+    ),
+    Stage(
         name="odds",
         apply=_change_spans(score_spans),
         purpose="scores names and details by how they look and by what else their text holds",
@@ -277,6 +302,15 @@ STAGES = (
         ),
         purpose="whoever has an address in the text is private",
         condition=_is_personal,
+    ),
+    Stage(
+        name="located",
+        apply=_change_spans(
+            lambda spans, tokens: visibility.mark_located_private(spans, tokens.texts)
+        ),
+        purpose="the town of a private address is private",
+        condition=_is_personal,
+        guard="`ul. Miła 5 w Krakowie` says where somebody lives",
     ),
     Stage(
         name="level",

@@ -6,6 +6,7 @@ Not here: titles (`name_bounds`), names of illnesses (`context_cues`), and the o
 """
 
 from collections.abc import Sequence
+from functools import cache
 
 import regex
 
@@ -23,8 +24,9 @@ from textveil.detect.name_bounds import (
 from textveil.detect.patterns.times import extend_date
 from textveil.detect.quantities import AGE, find_age_end
 from textveil.detect.spans import GUESSING_DETECTOR, NAMES, NUMBER_TYPES, Span
-from textveil.text import LazyPattern
+from textveil.text import LazyPattern, lexicon, vocabulary
 
+_LETTERS = LazyPattern(r"\p{L}+")
 _FIGURE = LazyPattern(r"\d{1,3}(?!\d)")
 """The digits of an age, before its unit."""
 
@@ -71,6 +73,90 @@ def is_part_of_key(span: Span, texts: Sequence[str]) -> bool:
     key = before[0] + behind[0] if before and behind else ""
     longer = "_" in key and len(key) > span.end - span.start
     return longer and (is_secret(key) or classify_key(key) is not None)
+
+
+_AMOUNT = LazyPattern(
+    r"(?:0|[1-9]\d{0,2}(?:([,. '])\d{3})(?:\1\d{3})*+|[1-9]\d{0,8})(?!\1)[.,]\d\d"
+)
+"""A number with two decimals."""
+
+
+def is_amount(span: Span, texts: Sequence[str]) -> bool:
+    """True if a number is an amount with two decimals, and nobody's."""
+    return (
+        span.type in NUMBER_TYPES
+        and span.is_own
+        and _AMOUNT.fullmatch(texts[span.text], span.start, span.end) is not None
+    )
+
+
+_FORM_NUMBER = LazyPattern(r"[A-Z]{0,3}-?\d{1,4}(?:-\d{1,4})?(?:-?[A-Z]{1,4})?")
+
+
+@cache
+def _compile_form_words() -> regex.Pattern[str]:
+    words = "|".join(map(regex.escape, sorted(vocabulary.get_words("form_words"), key=len)))
+    return regex.compile(rf"(?i)(?<!\w)(?:{words})\s{{1,3}}\Z")
+
+
+def is_form_number(span: Span, texts: Sequence[str]) -> bool:
+    """True if a guess is the number of a printed form (Form W-2)."""
+    text = texts[span.text]
+    return (
+        span.source == GUESSING_DETECTOR
+        and span.type in NUMBER_TYPES
+        and _FORM_NUMBER.fullmatch(text, span.start, span.end) is not None
+        and _compile_form_words().search(text, max(0, span.start - CUE_WINDOW), span.start)
+        is not None
+    )
+
+
+_ENUMERATED = LazyPattern(r"(?:\p{Lu}|\d{1,2}|[IVX]{1,5})[.)][ \t]{1,4}")
+_MAX_HEADING_CHARACTERS = 60
+
+
+def is_heading(span: Span, texts: Sequence[str]) -> bool:
+    """True if a guessed name is in a heading or a label of a form.
+
+    A line is a label if it is a key, and a heading if it is in capitals and of ordinary words;
+    behind a letter or number (B.), one ordinary word suffices.
+    """
+    text = texts[span.text]
+    if span.source != GUESSING_DETECTOR or span.type not in NAMES:
+        return False
+    start, stop = text.rfind("\n", 0, span.start) + 1, text.find("\n", span.end)
+    line = text[start : stop if stop >= 0 else len(text)].strip(" \t\r:*#")
+    if len(line) > _MAX_HEADING_CHARACTERS or "\n" in text[span.start : span.end]:
+        return False
+    number = _ENUMERATED.match(line)
+    title = line[number.end() :] if number else line
+    if not number and not title.isupper():
+        return title == text[span.start : span.end] and classify_key(title) is not None
+    return title.isupper() and (
+        classify_key(title) is not None
+        or lexicon.is_all_ordinary(title)
+        or (number is not None and any(map(lexicon.is_all_ordinary, title.split())))
+    )
+
+
+_MIN_FILLER_WORDS = 2
+"""The fewest words of filler that stand near a further one."""
+
+
+def is_filler(span: Span, texts: Sequence[str]) -> bool:
+    """True if a guessed name is filler among more of it (Lorem ipsum)."""
+    if span.source != GUESSING_DETECTOR or span.type not in NAMES:
+        return False
+    text, filler = texts[span.text], vocabulary.get_words("filler_words")
+    own = _LETTERS.findall(text[span.start : span.end].lower())
+    if not own or not filler.issuperset(own):
+        return False
+    around = (
+        text[max(0, span.start - CUE_WINDOW) : span.start],
+        text[span.end : span.end + CUE_WINDOW],
+    )
+    near = [word for part in around for word in _LETTERS.findall(part.lower())]
+    return sum(word in filler for word in near) >= _MIN_FILLER_WORDS
 
 
 def is_illness_name(span: Span, texts: Sequence[str]) -> bool:

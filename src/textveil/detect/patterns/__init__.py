@@ -492,7 +492,7 @@ def _resolve_overlaps(plain: str, hits: Iterable[RuleMatch]) -> list[RuleMatch]:
     """
     resolved: list[RuleMatch] = []
     for match in sorted(
-        _join_same_type(hits),
+        _drop_inner_phones(_join_same_type(hits)),
         key=lambda f: (-f.score, f.start - f.end, f.start, IDENTIFIERS.index(f.type)),
     ):
         # `resolved` is sorted and without overlaps, so two searches find all that the match meets.
@@ -513,6 +513,20 @@ def _resolve_overlaps(plain: str, hits: Iterable[RuleMatch]) -> list[RuleMatch]:
                 remainders.append(match._replace(start=inner.start(), end=inner.end()))
         resolved[at:stop] = sorted([*resolved[at:stop], *remainders])
     return resolved
+
+
+def _drop_inner_phones(hits: Sequence[RuleMatch]) -> list[RuleMatch]:
+    """Drops the telephone numbers in the midst of an address: they are postcodes.
+
+    Words right before it still prove a number a telephone's.
+    """
+    addresses = sorted(hit[:2] for hit in hits if hit.type == "ADDRESS")
+
+    def is_inner(hit: RuleMatch) -> bool:
+        at = bisect_left(addresses, (hit.start, 0)) - 1
+        return at >= 0 and hit.end < addresses[at][1]
+
+    return [hit for hit in hits if hit.type != "PHONE" or hit.score == 1 or not is_inner(hit)]
 
 
 def _join_same_type(hits: Iterable[RuleMatch]) -> list[RuleMatch]:
