@@ -48,7 +48,9 @@ NAMED = re.compile(
     """
 )
 """Where users and hosts stand in a line of a log."""
-WRITERS = re.compile(r"(?i)author|copyright|\(c\)|©|maintain|contribut|licen[sc]e|thanks|credit|\bby\b")
+WRITERS = re.compile(
+    r"(?i)author|copyright|\(c\)|©|maintain|contribut|licen[sc]e|thanks|credit|\bby\b"
+)
 """A line of a package that may say who wrote it."""
 
 
@@ -217,7 +219,9 @@ def measurements(parity: int = 1, show: int = 0) -> Iterator[dict[str, Any]]:
     yield from _measure_packages(protect, parity, show)
 
 
-def _measure_logs(protect: Protect, folder: Path, parity: int, show: int) -> Iterator[dict[str, Any]]:
+def _measure_logs(
+    protect: Protect, folder: Path, parity: int, show: int
+) -> Iterator[dict[str, Any]]:
     known, gone, labelled = labels(), 0, 0
     for path in sorted(folder.glob("*.log.gz")):
         name, lines = path.name.partition("_")[0], read_log(path)
@@ -271,8 +275,12 @@ def _show(name: str, harm: list[Harm], count: int) -> None:
 def main() -> None:
     """Measures, prints, and stores if asked to."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--chose", action="store_true", help="the lines and packages that chose rules")
-    parser.add_argument("--show", type=int, default=0, help="print so many values of each file that chose")
+    parser.add_argument(
+        "--chose", action="store_true", help="the lines and packages that chose rules"
+    )
+    parser.add_argument(
+        "--show", type=int, default=0, help="print so many values of each file that chose"
+    )
     parser.add_argument("--store", action="store_true", help="store the rows in rows/logs.jsonl")
     options = parser.parse_args()
     rows = []
