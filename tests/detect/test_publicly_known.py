@@ -4,8 +4,8 @@ import pytest
 
 from textveil import Protector
 from textveil.detect.lists import Lists
-from textveil.detect.spans import Span
 from textveil.detect.regions import filter_spans
+from textveil.detect.spans import Span
 from textveil.detect.trimming import is_illness_name, is_only_title, trim
 from textveil.detect.visibility import mark_country_public
 from textveil.text import is_country
@@ -85,7 +85,7 @@ def test_a_title_alone_names_nobody(name: str, alone: bool) -> None:
 )
 def test_a_tagger_of_a_users_own_means_what_it_finds(text, word, type_):
     at = text.index(word)
-    found = Span(0, at, at + len(word), type_, 0.9, "tagger:mine")
+    found = Span(0, at, at + len(word), type_, 0.8, "tagger:mine")
     ours = found._replace(source="tagger")
     assert is_illness_name(ours, [text]) or not filter_spans([ours], [text], {})
     assert not is_illness_name(found, [text])

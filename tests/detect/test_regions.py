@@ -2,7 +2,6 @@
 
 What is between ⟦ ⟧ is found; whatever else a detector finds is dropped.
 """
-# ruff: noqa: E501  (lines of logs as they stand)
 
 import re
 import time
@@ -45,6 +44,7 @@ SOMEBODY = [
     (SYSLOG + "dial ⟦+49 171 2345678⟧", "PHONE"),
     (SYSLOG + "token=⟦kT9vw3LqkT9vw3Lq⟧", "SECRET"),
     ("[12:04:11] <grumpy_otter> ask ⟦Rimbold⟧ for it", "PERSON"),
+    ("import os\n\nThe list below is\n\nfor ⟦Sabine⟧:\n\n- milk\n", "PERSON"),
     ('import os\n\nprint("ask ⟦Sabine⟧")\n', "PERSON"),
     ("import os\n\nx = 1  # ask ⟦Sabine⟧\n", "PERSON"),
     ("Her PIN is ⟦67108864⟧, she wrote.", "PHONE"),
@@ -118,7 +118,19 @@ def test_users_and_addresses_of_a_log_are_hidden_and_the_rest_stays() -> None:
     assert "user root by (uid=0)" in release
 
 
-@pytest.mark.parametrize("line", [SYSLOG, APP, "x_" * 40, "a.b" * 30, "import a\nx = f(1, 'a\n", '"" "'])
+@pytest.mark.parametrize(
+    "line",
+    [
+        SYSLOG,
+        APP,
+        "x_" * 40,
+        "a.b" * 30,
+        "import a\nx = f(1, 'a\n",
+        '"" "',
+        "import a\n/* ",
+        "import a\n'''a",
+    ],
+)
 def test_reading_is_linear_in_a_text(line: str) -> None:
     def seconds(count: int) -> float:
         began = time.process_time()

@@ -41,7 +41,8 @@ ADDRESSES = frozenset(("IP", "MAC", "EMAIL", "URL"))
 NAMED = re.compile(
     r"""(?x) ^\w{3}[ ]+\d+[ ][\d:]{8}[ ](?P<column>\S+)
     | ^-[ ]\d{10}[ ][\d.]{10}[ ](?P<node>\S+)[ ]\w{3}[ ]\d+[ ][\d:]{8}[ ](?P<local>[\w\-]+)[/@](?P<at>[\w\-]+)
-    | \b(?:[iI]nvalid[ ]user|[pP]assword[ ]for|for[ ]user|[lr]?user(?:name)?[ =]|acls[ ]to:[ ]yarn,)[ ]?(?P<user>[\w.\-]+)
+    | \b(?:[iI]nvalid[ ]user|[pP]assword[ ]for|for[ ]user|[lr]?user(?:name)?[ =]|acls[ ]to:[ ]yarn,)[ ]?
+      (?P<user>[\w.\-]+)
     | (?:\\Users\\|/staging/|/(?:home|Users)/)(?P<home>[\w.\-]+)
     | (?:rhost=|://)(?P<remote>[\w\-.]+) | \((?P<lookup>[\w\-]+(?:\.[\w\-]+)+)\)
     | (?<![\w.\-])(?P<full>[\w\-]+(?:\.[\w\-]+)+\.(?:com|edu|hk|net|org|us|br|local))(?![\w.\-])

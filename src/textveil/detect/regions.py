@@ -85,9 +85,11 @@ _SPEAKER = re.compile(r"[\])]?[ \-]*+<\w[\w.\-]*>|[\])]?[ ,\-]*+[^\W\d_]+(?: [^\
 """Who speaks, behind the time of a line of a chat."""
 _MACHINE = re.compile(
     r"""(?x) \b(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|FATAL|CRIT(?:ICAL)?|SEVERE|Info|Error|Warning)\b
-    | (?i:\[(?:info|notice|warn|error|debug)\]) | [\w.)]\[\d+\]: | \b[a-z_]\w*(?:\.[A-Za-z_$]\w*){2,} | (?<!\w)[\w.\-]{1,40}=
+    | (?i:\[(?:info|notice|warn|error|debug)\]) | [\w.)]\[\d+\]: | \b[a-z_]\w*(?:\.[A-Za-z_$]\w*){2,}
+    | (?<!\w)[\w.\-]{1,40}=
     | \b[a-z]{2,}[A-Z]\w*\b | [\w.]\|[\w.] | \b0x[\da-f] | \b[VDIWEF][ ]\w+: | \b\w+_\w+\b | \w\.exe\b
-    | ^[A-Z][a-z]{2}[ ]{1,2}\d{1,2}[ ][\d:]{8}[ ]\S+[ ][\w.\-/]+(?:\(\S+\)|[ ]\d[\d.]+)?: | [\da-f]{8}-[\da-f]{4}- | ^\d+[ ]\S+[ ]\S+[ ]\S+[ ]1\d{9}[ ]"""
+    | ^[A-Z][a-z]{2}[ ]{1,2}\d{1,2}[ ][\d:]{8}[ ]\S+[ ][\w.\-/]+(?:\(\S+\)|[ ]\d[\d.]+)?:
+    | [\da-f]{8}-[\da-f]{4}- | ^\d+[ ]\S+[ ]\S+[ ]\S+[ ]1\d{9}[ ]"""
 )
 """What only a machine writes into a line with a time."""
 _TRACE = re.compile(
@@ -105,7 +107,9 @@ def _read_log_line(line: str, offset: int) -> tuple[str | None, list[Place]]:
         stamps.append(stamp.span())
         at = stamp.end()
     if stamps:
-        if _SPEAKER.match(line, stamps[0][1]) or not _MACHINE.search(line, 0, _MAX_LINE):
+        # People write one time before a line.
+        is_machine = len(stamps) > 1 or _MACHINE.search(line, 0, _MAX_LINE)
+        if _SPEAKER.match(line, stamps[0][1]) or not is_machine:
             return None, []
         return LOG, [(offset + start, offset + end) for start, end in stamps]
     return (LOG if _TRACE.match(line) else None), []
@@ -115,23 +119,28 @@ def _read_log_line(line: str, offset: int) -> tuple[str | None, list[Place]]:
 
 _STATEMENT = re.compile(
     r"""(?x) [ \t]*+ (?:
-      (?:import|from)[ ][\w.@*{'"] [^\n]* | (?:async[ ])?def[ ]\w+[ ]?[(\[] [^\n]* | class[ ]\w+ [^\n]{0,200} [:{][ ]*
-    | (?:public|private|protected|static|final|export|const|let|var|func|fn|package|namespace|using|type|struct|interface)
-      [ ] [^\n]* [;{(=)] [^\n]*
-    | (?:return|raise|throw|yield|assert|del|await|if|elif|else|for|while|try|except|finally|with|switch|case)\b [^\n]* [:;{)\]]
-      [ ]*+
+      (?:import|from)[ ][\w.@*{'"] [^\n]* | (?:async[ ])?def[ ]\w+[ ]?[(\[] [^\n]*
+    | class[ ]\w+ [^\n]{0,200} [:{][ ]*
+    | (?:public|private|protected|static|final|export|const|let|var|func|fn|package|namespace|using|type|struct
+      |interface) [ ] [^\n]* [;{(=)] [^\n]*
+    | (?:return|raise|throw|yield|assert|del|await|if|elif|else|for|while|try|except|finally|with|switch|case)\b
+      [^\n]* [:;{)\]] [ ]*+
     | \#include[ ] [^\n]* | @[\w.]+(?:\([^\n]*)? | [\w.\[\]'"]+[ ](?:=|\+=|:=)[ ] [^\n]* [(\[{)\]};,]
-    | [\w.]+\([^\n]*\)?[;,]?  | [)\]}]+[;,)]*+ | [\w]+,
+    | [\w.]+\([^\n]*\)?[;,]?  | [)\]}]+[;,)]*+ | (?:\w+,[ ]?)+\w*
     ) [ \t]*+ (?:(?:\#|//)[^\n]*)? \Z"""
 )
 """A line of a program: a statement, or a part of one."""
 _HEADER = re.compile(
-    r"(?m)^[ \t]*(?:import [\w.]+|from [\w.]+ import |(?:async )?def \w+ ?\(|class \w+[^\n]{0,99}[:{][ ]*$|#include |package [\w.]+;?$"
-    r"|(?:export |public |const |let |var |func |fn )[^\n]*[;{=(])"
+    r"(?m)^[ \t]*(?:import [\w.]+|from [\w.]+ import |(?:async )?def \w+ ?\(|class \w+[^\n]{0,99}[:{][ ]*$"
+    r"|#include |package [\w.]+;?$|(?:export |public |const |let |var |func |fn )[^\n]*[;{=(])"
 )
 """A line that only a program has."""
-_COMMENT = re.compile(r"(?m)(?<![\w:'\"&/])(?:\#(?!include\b)|//)[^\n]*|/\*(?:[^*]|\*(?!/))*+\*/")
-_DOCSTRING = re.compile(r"\"\"\"(?:[^\"]|\"(?!\"\"))*+\"\"\"|'''(?:[^']|'(?!''))*+'''")
+_COMMENT = re.compile(
+    r"(?m)(?<![\w:'\"&/])(?:\#(?!include\b)|//)[^\n]*|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)"
+)
+_DOCSTRING = re.compile(
+    r"\"\"\"(?:[^\"]|\"(?!\"\"))*+(?:\"\"\"|\Z)|'''(?:[^']|'(?!''))*+(?:'''|\Z)"
+)
 _PROGRAMS = re.compile(
     r"""(?mx) ^[ \t]*(?:import|from)[ ]+([A-Za-z_]\w*) | \brequire\(["']([\w\-]+) | ^Name:[ ]([\w.\-]+)$
     | \bpip3?[ ]install[ ](?:-\S+[ ])*([\w\-]+) | \bnpm[ ](?:i|install)[ ]([\w\-]+)"""
@@ -140,11 +149,24 @@ _PROGRAMS = re.compile(
 
 
 def _find_code_lines(text: str, lines: Sequence[Place]) -> list[bool]:
-    """Says of each line whether it is one of a program."""
+    """Says of each line whether it is one of a program.
+
+    A single line that only looks like one is prose: `with Sabine and Tom:`.
+    """
     if not _HEADER.search(text):
         return [False] * len(lines)
-    return [
+    alike = [
         bool(_STATEMENT.match(text, start, min(end, start + _MAX_LINE))) for start, end in lines
+    ]
+    beside = [
+        alike[i] and alike[i + 1] and lines[i][1] + 1 == lines[i + 1][0]
+        for i in range(len(lines) - 1)
+    ]
+    return [
+        is_alike and (before or behind or _HEADER.match(text, *line) is not None)
+        for line, is_alike, before, behind in zip(
+            lines, alike, [False, *beside], [*beside, False], strict=True
+        )
     ]
 
 
@@ -212,13 +234,30 @@ def _without(parts: Sequence[Region], readable: Sequence[Place]) -> Iterator[Reg
 
 # ---- spans ---------------------------------------------------------------------------------------
 
-SURE, SURE_NAME = 0.99, 0.9
+SURE, SURE_NAME = 0.995, 0.9
 """The score from which the tagger's word is enough in a log line, and that for a name: of what only
 programs mean, most has less."""
 
 _KEY_BEFORE = re.compile(r"""([\w.\-]{1,40})["']?([ ]?[:=][ ]?|[ ])["'<(\[]?\Z""")
 _KINDS_OF_WORDS = frozenset(
-    ["address", "author", "city", "email", "family", "full", "given", "handle", "house", "ip", "name", "org", "party", "people", "place", "street"]
+    [
+        "address",
+        "author",
+        "city",
+        "email",
+        "family",
+        "full",
+        "given",
+        "handle",
+        "house",
+        "ip",
+        "name",
+        "org",
+        "party",
+        "people",
+        "place",
+        "street",
+    ]
 )
 """Kinds of values that a number is not."""
 _ADDRESS = re.compile(r"v?[1-9]\d{0,3}(?:\.\d{1,5}){2,3}(?::\d{1,5})?")
@@ -246,6 +285,10 @@ _USER_BEFORE = re.compile(
     """
     r"\Z"
 )
+_INSIDE_HOME = re.compile(
+    r"[/\\](?:home|users?)[/\\]{1,2}[^/\\\s]+[/\\](?:[^\s:]*[/\\])?\Z", re.IGNORECASE
+)
+"""A path in a user's home, where no other user is named."""
 _DOMAIN_BEFORE = re.compile(r"[A-Za-z][\w.\-]{1,30}\\{1,2}\Z")
 _CARD = re.compile(r"\d{13,16}|\d{4}([ \-])\d{4}\1\d{4}\1\d{4}|\d{4}([ \-])\d{6}\2\d{5}")
 _IDENTIFIER = re.compile(
@@ -258,14 +301,14 @@ _OBJECT = re.compile(r"\w+\{\w+|(?:\w+\.)+\w+@[\da-f]+")
 _DIGEST_BEFORE = re.compile(
     r"""(?xi) \b (?: sha-?\d{1,3} | md5 | integrity | digest | hash(?:es)? | checksum | shasum | resolved | etag
       | bom-ref | urn:uuid )s? ["']? [\s:=\-]{0,4} ["']? (?:[\w.\-/]{0,40}(?::|-))? \Z
-    | \b alg["']? \s* : \s* "SHA-?\d+" ,? \s* "content" \s* : \s* " \Z
+    | \w[\#] \Z | \b alg["']? \s* : \s* "SHA-?\d+" ,? \s* "content" \s* : \s* " \Z
     """
 )
 """The key of a digest, up to the digest."""
 _DIGEST = re.compile(
     r"(?:[\da-fA-F]{2}){16,64}|[A-Za-z\d+/]{27,90}={0,2}|[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}"
 )
-_VERSIONED = re.compile(r"[a-z][\w.\-]*@v?\d+(?:\.\d+)+[\w.\-+]*")
+_VERSIONED = re.compile(r"[a-z][\w.\-]*@v?\d+(?:\.\d+)+[\w.\-+]*(?:#[\da-f]+)?")
 """A package and its version: `left-pad@1.3.0`."""
 
 
@@ -327,6 +370,8 @@ def _is_nobody(span: Span, text: str, regions: Regions) -> bool:
     if span.is_guess or is_repeated:
         if span.type in (*NAMES, "HANDLE") and value.lower() in regions.programs:
             return True
+        if _is_compound(span, value) and any(part.kind == CODE for part in regions.parts):
+            return True
         if span.is_guess and (_is_in_constant(span, text) or _is_digest(span, text, value)):
             return True
     kind = regions.find_kind(span.start, span.end)
@@ -345,6 +390,16 @@ def _is_nobody(span: Span, text: str, regions: Regions) -> bool:
     if is_repeated:
         return False
     return not (_is_user_name if span.type == "HANDLE" else _is_name)(span, text, value)
+
+
+def _is_compound(span: Span, value: str) -> bool:
+    """True if a user name is ordinary words with hyphens: `real-world`."""
+    return (
+        span.type == "HANDLE"
+        and span.score < SURE
+        and "-" in value
+        and all(map(is_ordinary, value.split("-")))
+    )
 
 
 def _is_in_constant(span: Span, text: str) -> bool:
@@ -366,8 +421,11 @@ def _is_digest(span: Span, text: str, value: str) -> bool:
         return True
     return (
         span.type in _NUMBERED
-        and _DIGEST.fullmatch(value) is not None
-        and _DIGEST_BEFORE.search(text[max(0, span.start - 90) : span.start]) is not None
+        and _DIGEST.fullmatch(value.lstrip("#")) is not None
+        and _DIGEST_BEFORE.search(
+            text[max(0, span.start - 90) : span.start] + value[: value.startswith("#")]
+        )
+        is not None
     )
 
 
@@ -391,10 +449,10 @@ def _is_number(span: Span, text: str, value: str) -> bool:
         return False
     if _JOINED.search(text[max(0, span.start - 2) : span.start]) or _UUID.search(value):
         return False
+    if span.type == "PHONE" and (_PHONE.fullmatch(value) or not span.is_guess):
+        return _PHONE.fullmatch(value) is not None
     if span.is_guess:
         return span.score >= SURE and any(map(str.isdigit, value))
-    if span.type == "PHONE":
-        return _PHONE.fullmatch(value) is not None
     if span.type == "CARD":
         return (
             _CARD.fullmatch(value) is not None
@@ -437,11 +495,11 @@ def _is_user_name(span: Span, text: str, value: str) -> bool:
         return False
     if not span.is_guess:
         return True
-    if value.isupper() and text[span.start - 1 : span.start] != "=":
+    before = text[max(0, span.start - 90) : span.start].rpartition("\n")[2]
+    if (value.isupper() and before[-1:] != "=") or _INSIDE_HOME.search(before):
         return False
     if span.score >= SURE or not is_user(value):
         return span.score >= SURE
-    before = text[max(0, span.start - 90) : span.start].rpartition("\n")[2]
     return (
         _find_key(text, span.start)[0] is not None
         or value.startswith("@")

@@ -73,6 +73,7 @@ _AND = LazyPattern(
     regex.IGNORECASE,
 )
 
+
 def _guard_check_digits(rules: Iterable[Rule]) -> Iterator[Rule]:
     """Marks the rules that check the digits or parts of a number."""
     for rule in rules:

@@ -102,7 +102,7 @@ _TOP = (
     "com|org|net|edu|gov|mil|info|biz|io|ai|app|dev|xyz|online|shop|site|cloud|tech|blog|example|"
     "de|fr|uk|nl|eu|ch|ru|jp|cn|au|br|pl|se|cz|ca|dk|fi|pt|gr|hu|ro|kr|mx|nz|ie|tv|ua"
 )
-_WORD_TOPS = "it|es|at|be|in|us|co|me|tr|vn"
+_WORD_TOPS = "it|es|at|be|in|us|co|me|tr|vn|hk|tw|sg|za"
 """Top-level domains that are also words: found only in addresses of three parts."""
 _QUERY = r"(?:[a-z]*[_\-]?)?(?:token|key|apikey|sig|signature|password|passwd|pwd|secret|auth|code|session|sid|jwt)"
 _CLOSE = rf"(?! [),] {FOREIGN} [^\s?=&]{{0,99}}+ (?![?=&]) ) [^\s<>\"|\\^`{{}}「」『』【】《》、。]"
