@@ -19,6 +19,7 @@ from textveil.detect.detectors import find_all
 from textveil.detect.event_dates import EventDates
 from textveil.detect.occurrences import find_occurrences
 from textveil.detect.quantities import DATES
+from textveil.detect.regions import filter_spans
 from textveil.detect.scoring import score_spans
 from textveil.detect.spans import Span
 from textveil.detect.windows import add_window_spans
@@ -143,6 +144,15 @@ BOUNDS = Stage(
     purpose="a span stays within cells, quotes, tags and sentences, also one that was joined",
 )
 
+REGIONS = Stage(
+    name="regions",
+    apply=lambda detections, _: replace(
+        detections,
+        spans=tuple(filter_spans(detections.spans, detections.tokens.texts, detections.regions)),
+    ),
+    purpose="names, numbers and times that a machine writes for itself are nobody's",
+)
+
 MERGING = (
     Stage(
         name="words",
@@ -195,6 +205,7 @@ STAGES = (
         guard="without it there is nothing to find; each detector is measured alone",
     ),
     BOUNDS,
+    REGIONS,
     Stage(
         name="headings",
         apply=_drop_spans(trimming.is_heading),
@@ -256,12 +267,6 @@ STAGES = (
         apply=_drop_spans(trimming.is_illness_name),
         purpose="an illness is named after somebody, and is nobody",
         guard="what was diagnosed is what is asked about: `Hashimoto's`",
-    ),
-    Stage(
-        name="keys in capitals",
-        apply=_drop_spans(trimming.is_part_of_key),
-        purpose="a part of a variable's name is no value",
-        guard="settings keep their keys: `JWT_SIGNING_KEY`",
     ),
     Stage(
         name="trim",
@@ -335,6 +340,7 @@ PROPAGATING = (
         purpose="what is private once is private wherever else it stands",
     ),
     BOUNDS,
+    REGIONS,
     *MERGING,
 )
 """Stages that add every other occurrence of the detected values, in order.

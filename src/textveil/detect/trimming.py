@@ -11,8 +11,7 @@ from functools import cache
 import regex
 
 from textveil.detect.context_cues import CUE_WINDOW, is_illness
-from textveil.detect.keyvalue.field_names import MAX_KEY_CHARACTERS as LONGEST_KEY
-from textveil.detect.keyvalue.field_names import classify_key, is_secret
+from textveil.detect.keyvalue.field_names import classify_key
 from textveil.detect.name_bounds import MAX_TITLE_OVERHANG as LONGEST_TITLE
 from textveil.detect.name_bounds import (
     TITLES_WITH_STOP,
@@ -44,13 +43,6 @@ _NUMBER = LazyPattern(
 """A number, including the leading signs of a telephone number."""
 
 
-_CONSTANT, _CONSTANT_BEFORE = (
-    regex.compile(r"[A-Z\d_]+(?![\p{L}\d_])"),
-    regex.compile(r"(?<![\p{L}\d_])[A-Z\d_]{0,64}\Z"),
-)
-"""A constant's name in capitals; and its part before a position."""
-
-
 def is_only_title(span: Span, texts: Sequence[str]) -> bool:
     """True if a person span is only titles ("Herr Dr.").
 
@@ -61,18 +53,6 @@ def is_only_title(span: Span, texts: Sequence[str]) -> bool:
     text = texts[span.text]
     word = text[span.start : span.end]
     return is_nobody(word) or (word in TITLES_WITH_STOP and text[span.end : span.end + 2] == ". ")
-
-
-def is_part_of_key(span: Span, texts: Sequence[str]) -> bool:
-    """True if a guess is part of a variable's name (SENTRY_AUTH_TOKEN)."""
-    if span.source != GUESSING_DETECTOR:
-        return False
-    text = texts[span.text]
-    before = _CONSTANT_BEFORE.search(text, max(0, span.start - LONGEST_KEY), span.start)
-    behind = _CONSTANT.match(text, span.start)
-    key = before[0] + behind[0] if before and behind else ""
-    longer = "_" in key and len(key) > span.end - span.start
-    return longer and (is_secret(key) or classify_key(key) is not None)
 
 
 _AMOUNT = LazyPattern(

@@ -72,11 +72,6 @@ _AND = LazyPattern(
     r"[ ]?[,;/&][ ]{0,2}|[ ](?:and|or|und|oder|et|ou|y|o|e|i|oraz|en|ve|veya|và|hoặc|и|или|\+)[ ]|[\x01、]{1,3}",
     regex.IGNORECASE,
 )
-_STAMP = LazyPattern(
-    r"""(?xm) ^[ ]*+ [\[(]?+ (?: (?:19|20)\d\d [\-/.] \d\d [\-/.] \d\d | \d\d-\d\d ) [T ,]{1,2}
-    \d\d : \d\d (?: : \d\d (?: [.,]\d{1,9} )?+ )?+"""
-)
-"""The time stamp at the start of a log line."""
 
 
 def _guard_check_digits(rules: Iterable[Rule]) -> Iterator[Rule]:
@@ -162,10 +157,8 @@ class Patterns:
         for number, text in enumerate(texts):
             signal_progress()
             plain, places = convert_to_plain(replace_separators(text))
-            matches = _cut_stamps(plain, self._find_matches(plain))
-            for start, end, type_, score, private in _resolve_overlaps(
-                plain, _mark_owned(plain, matches)
-            ):
+            matches = _mark_owned(plain, [*self._find_matches(plain)])
+            for start, end, type_, score, private in _resolve_overlaps(plain, matches):
                 first, last = (
                     # One past the last visible character, without invisible ones behind it.
                     (start, end) if places is None else (places[start], places[end - 1] + 1)
@@ -427,28 +420,6 @@ def _find_further(rule: Rule, plain: str, at: int) -> Iterator[RuleMatch]:
 
 CONCLUSIVE_TYPES = ("EMAIL", "IP", "IBAN", "CARD", "NATIONAL_ID", "SECRET")
 """Identifiers whose form alone is conclusive: a web address that holds one is private."""
-
-
-def _cut_stamps(plain: str, hits: Iterable[RuleMatch]) -> list[RuleMatch]:
-    """Cuts numbers and secrets out of the time stamps of logs.
-
-    Matches inside a stamp are dropped, others begin behind it.
-    """
-    stamps = [match.span() for match in _STAMP.finditer(plain)] if ":" in plain else []
-    outside = []
-    for hit in hits:
-        at = bisect_left(stamps, hit.start, key=lambda stamp: stamp[1] - 1)
-        if (
-            hit.type in (*NUMBERED_TYPES, "SECRET")
-            and at < len(stamps)
-            and stamps[at][0] <= hit.start
-        ):
-            remainder = _WRITTEN.search(plain, stamps[at][1], max(hit.end, stamps[at][1]))
-            if remainder is None:
-                continue
-            hit = hit._replace(start=remainder.start(), end=remainder.end())
-        outside.append(hit)
-    return outside
 
 
 def _mark_owned(plain: str, hits: list[RuleMatch]) -> list[RuleMatch]:
