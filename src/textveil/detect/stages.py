@@ -16,8 +16,10 @@ from textveil.detect import overlaps, trimming, visibility
 from textveil.detect.bounds import bind
 from textveil.detect.detections import Detections, Settings
 from textveil.detect.detectors import find_all
+from textveil.detect.enumerations import mark_peers_private
 from textveil.detect.occurrences import find_occurrences
 from textveil.detect.scoring import score_spans
+from textveil.detect.second_reading import mark_unknown_private
 from textveil.detect.spans import Span
 from textveil.text import Tokens
 
@@ -81,6 +83,13 @@ def _find_spans(detections: Detections, settings: Settings) -> Detections:
         detections.tokens.texts,
         timeout=settings.timeout,
         memory=settings.memory,
+    )
+    return replace(detections, spans=tuple(spans))
+
+
+def _read_again(detections: Detections, settings: Settings) -> Detections:
+    spans = mark_unknown_private(
+        detections.spans, detections.tokens.texts, settings.detectors, settings.timeout
     )
     return replace(detections, spans=tuple(spans))
 
@@ -253,6 +262,18 @@ STAGES = (
         ),
         purpose="whoever has an address in the text is private",
         condition=_is_personal,
+    ),
+    Stage(
+        name="second reading",
+        apply=_read_again,
+        purpose="whoever nobody knows is private, and whoever only has a known person's name",
+        condition=lambda settings: settings.scores and _is_personal(settings),
+    ),
+    Stage(
+        name="enumerations",
+        apply=_change_spans(lambda spans, tokens: mark_peers_private(spans, tokens.texts)),
+        purpose="what stands in one list is judged together",
+        condition=lambda settings: settings.scores and _is_personal(settings),
     ),
     Stage(
         name="level",
