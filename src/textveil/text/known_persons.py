@@ -34,10 +34,13 @@ def fold_name(name: str) -> str:
     return " ".join(filter(None, words))
 
 
-def omit_initials(name: str) -> str:
-    """Omits initials and what tells son from father from a folded name of more words."""
-    words = [word for word in name.split() if len(word) > 1 and word not in SUFFIXES]
-    return " ".join(words) if len(words) > 1 else name
+def shorten_name(name: str) -> str:
+    """Omits titles, initials and suffixes from a folded name; two words stay at least."""
+    words = name.split()
+    while len(words) > 2 and words[0] in _list_titles():
+        words = words[1:]
+    short = [word for word in words if len(word) > 1 and word not in SUFFIXES]
+    return " ".join(short if len(short) > 1 else words)
 
 
 def is_known_person(name: str) -> bool:
@@ -45,28 +48,11 @@ def is_known_person(name: str) -> bool:
 
     With or without titles and middle names, and with the family name first and a comma.
     """
-    return not _list_spellings(name).isdisjoint(_read())
-
-
-def find_bearers(names: frozenset[str]) -> frozenset[str]:
-    """Finds the words of those folded names that are on the list, each a shorter form of one."""
-    return frozenset(word for name in names & _read() for word in name.split())
-
-
-def _list_spellings(name: str) -> set[str]:
-    """Lists the folded forms under which a name may be listed."""
     swapped = _SWAPPED.fullmatch(name)
     whole = fold_name(name if swapped is None else f"{swapped[2]} {swapped[1]}")
-    spellings = {whole}
-    words = whole.split()
-    while len(words) > 1 and words[0] in _list_titles():
-        words = words[1:]
-    untitled = " ".join(words)
-    short = omit_initials(untitled)
-    spellings |= {untitled, short}
-    if len(words := short.split()) > 2:
-        spellings.add(f"{words[0]} {words[-1]}")
-    return spellings
+    short = shorten_name(whole)
+    words = short.split()
+    return not _read().isdisjoint((whole, short, " ".join(words[:: max(1, len(words) - 1)])))
 
 
 @cache
