@@ -35,10 +35,10 @@ _BULLET = LazyPattern(r"[\s\d.)(*•·\[\]x\"'–—-]*")
 def _compile_gap() -> regex.Pattern[str]:
     """Compiles what stands between two persons of an enumeration, the second with a title or not."""
     return regex.compile(
-        r"\s?(?:[,;/&]\s?)?(?:(?<!\w)\L<and>\s)?(?:\L<titles>\.?\s)?",
+        r"\s?(?:[,;/&]\s?)?(?:(?<!\w)\L<links>\s)?(?:\L<titles>\.?\s)?",
         regex.IGNORECASE,
         titles=vocabulary.get_words("titles") | vocabulary.get_words("titles_with_stop"),
-        **{"and": vocabulary.get_words("conjunctions")},
+        links=vocabulary.get_words("conjunctions"),
     )
 
 
