@@ -3,7 +3,6 @@
 from collections import Counter
 
 import pytest
-
 from training.known_persons import read_titles, select_entries
 
 

@@ -149,7 +149,7 @@ def _build_paragraph(
     text: str, start: int, end: int, spans: Sequence[tuple[int, Span]], known: set[int]
 ) -> Paragraph:
     """Builds a paragraph with other names in place of known ones, the same for the same."""
-    strangers = sorted(vocabulary.get_words("nobodies"))
+    strangers = sorted(map(str.title, vocabulary.get_words("nobodies")))
     names: dict[str, str] = {}
     parts: list[str] = []
     places: list[tuple[int, int, int]] = []

@@ -267,12 +267,14 @@ STAGES = (
         name="second reading",
         apply=_read_again,
         purpose="whoever nobody knows is private, and whoever only has a known person's name",
+        guard="a stranger beside an article, and `Frida Kahlo owes me rent`",
         condition=lambda settings: settings.scores and _is_personal(settings),
     ),
     Stage(
         name="enumerations",
         apply=_change_spans(lambda spans, tokens: mark_peers_private(spans, tokens.texts)),
         purpose="what stands in one list is judged together",
+        guard="no applicant of a list stays while the others go",
         condition=lambda settings: settings.scores and _is_personal(settings),
     ),
     Stage(
