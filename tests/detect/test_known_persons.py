@@ -114,6 +114,11 @@ def test_paragraph_alone(name):
     assert name not in hide(f"{ARTICLE}\n\n{name} owes me rent for two months.\n\n{ARTICLE}")
 
 
+def test_private_neighbour_leaves_known_person():
+    text = "Tell my client Milan Drozdek what Immanuel Kant wrote about duty."
+    assert hide(text) == text.replace("Milan Drozdek", "<PERSON_1>")
+
+
 def judge(text: str, private: str, public: tuple[str, ...]) -> set[str]:
     """Returns the private names of a text, of which the odds call one private."""
     spans = [

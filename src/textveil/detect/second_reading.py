@@ -9,7 +9,8 @@ Neither may decide alone:
 - A person on no list of known persons is private if his paragraph alone says so, whatever stands
   around it, and in the whole text already at `UNKNOWN_WHOLE`: style lowers the doubt only.
 - Everyday people share names with known ones. So a paragraph about somebody known is read with a
-  name in place of his that nobody has. If even so it tells of somebody private, he is.
+  name in place of his that nobody has. If even so it tells of somebody private, he is; but not
+  where somebody private is named in it: then it tells of him.
 
 A paragraph is read once more at most, and only if it has such names.
 """
@@ -75,27 +76,43 @@ def mark_unknown_private(
         timeout: see `find_all`.
     """
     doubtful: defaultdict[int, list[int]] = defaultdict(list)
+    private: defaultdict[int, list[int]] = defaultdict(list)
     for i, span in enumerate(spans):
-        if _is_doubtful(span) and is_full_name(texts[span.text][span.start : span.end]):
+        if span.type == "PERSON" and span.privacy_score >= PRIVACY_THRESHOLD:
+            private[span.text].append(span.start)
+        elif _is_doubtful(span) and is_full_name(texts[span.text][span.start : span.end]):
             doubtful[span.text].append(i)
-    result = list(spans)
-    known: set[int] = set()
+    least: dict[int, float] = {}
     paragraphs: list[Paragraph] = []
     for number, indices in doubtful.items():
         text = texts[number]
+        lines = _Lines(text)
+        told = {lines.find(at) for at in private[number]}
         listed = find_known([text[spans[i].start : spans[i].end] for i in indices])
-        own = {i for i, is_listed in zip(indices, listed, strict=True) if is_listed}
-        known |= own
-        paragraphs += _list_paragraphs(text, [(i, spans[i]) for i in indices], own)
-    for i, alone in _read_alone(paragraphs, detectors, timeout).items():
-        least = NAMESAKE_ALONE if i in known else UNKNOWN_ALONE
-        if alone >= least:
-            result[i] = spans[i]._replace(privacy_score=1.0)
-    for indices in doubtful.values():
-        for i in indices:
-            if i not in known and spans[i].privacy_score >= UNKNOWN_WHOLE:
-                result[i] = spans[i]._replace(privacy_score=1.0)
-    return result
+        known = {i for i, is_listed in zip(indices, listed, strict=True) if is_listed}
+        inside: defaultdict[int, list[int]] = defaultdict(list)
+        for i in sorted(indices, key=lambda i: spans[i].start):
+            line = lines.find(spans[i].start)
+            if i not in known or line not in told:
+                inside[line].append(i)
+                least[i] = NAMESAKE_ALONE if i in known else UNKNOWN_ALONE
+        paragraphs += [
+            _build_paragraph(text, lines.get_bounds(line), members, spans, known)
+            for line, members in inside.items()
+            # What stands alone was read alone, unless there is a name to replace.
+            if not lines.is_alone(line) or not known.isdisjoint(members)
+        ]
+    alone = _read_alone(paragraphs, detectors, timeout)
+    return [
+        span._replace(privacy_score=1.0)
+        if i in least
+        and (
+            alone.get(i, 0.0) >= least[i]
+            or (least[i] == UNKNOWN_ALONE and span.privacy_score >= UNKNOWN_WHOLE)
+        )
+        else span
+        for i, span in enumerate(spans)
+    ]
 
 
 def is_full_name(value: str) -> bool:
@@ -127,34 +144,48 @@ def _is_doubtful(span: Span) -> bool:
     )
 
 
-def _list_paragraphs(
-    text: str, spans: Sequence[tuple[int, Span]], known: set[int]
-) -> list[Paragraph]:
-    """Lists the paragraphs of a text that are to be read again."""
-    starts = [0, *(at + 1 for at, letter in enumerate(text) if letter == "\n"), len(text) + 1]
-    lines: defaultdict[int, list[tuple[int, Span]]] = defaultdict(list)
-    for i, span in sorted(spans, key=lambda pair: pair[1].start):
-        lines[bisect_right(starts, span.start) - 1].append((i, span))
-    whole = not text[: starts[min(lines)]].strip() and len(lines) == 1
-    return [
-        _build_paragraph(text, starts[line], starts[line + 1] - 1, inside, known)
-        for line, inside in lines.items()
-        # What stands alone was read alone, unless there is a name to replace.
-        if not (whole and not text[starts[line + 1] - 1 :].strip())
-        or any(i in known for i, _ in inside)
-    ]
+class _Lines:
+    """The lines of a text, each a paragraph.
+
+    Args:
+        text: the text.
+    """
+
+    def __init__(self, text: str) -> None:
+        ends = (at + 1 for at, letter in enumerate(text) if letter == "\n")
+        self._starts = [0, *ends, len(text) + 1]
+        self._first, self._last = len(text) - len(text.lstrip()), len(text.rstrip())
+
+    def find(self, at: int) -> int:
+        """Returns the line of a character."""
+        return bisect_right(self._starts, at) - 1
+
+    def get_bounds(self, line: int) -> tuple[int, int]:
+        """Returns the first character of a line, and one past its last."""
+        return self._starts[line], self._starts[line + 1] - 1
+
+    def is_alone(self, line: int) -> bool:
+        """Says whether all other lines are blank."""
+        start, end = self.get_bounds(line)
+        return start <= self._first and self._last <= end
 
 
 def _build_paragraph(
-    text: str, start: int, end: int, spans: Sequence[tuple[int, Span]], known: set[int]
+    text: str,
+    bounds: tuple[int, int],
+    members: Sequence[int],
+    spans: Sequence[Span],
+    known: set[int],
 ) -> Paragraph:
     """Builds a paragraph with other names in place of known ones, the same for the same."""
     strangers = sorted(map(str.title, vocabulary.get_words("nobodies")))
     names: dict[str, str] = {}
     parts: list[str] = []
     places: list[tuple[int, int, int]] = []
-    size, at = 0, start
-    for i, span in spans:
+    at, end = bounds
+    size = 0
+    for i in members:
+        span = spans[i]
         if span.start < at or span.end > end:
             continue  # within another, or over the end of the line
         value = text[span.start : span.end]
