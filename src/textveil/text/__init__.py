@@ -4,7 +4,7 @@ In: texts. Out: `Tokens`, which are secret; `Released`, which is public, with it
 Not here: which words are protected (`protect`), and their rows in a table (`table`).
 """
 
-from textveil.text import lexicon, vocabulary
+from textveil.text import known_persons, lexicon, vocabulary
 from textveil.text.casing import Casing, apply_casing, fold_word, get_casing
 from textveil.text.countries import is_country
 from textveil.text.expressions import LazyPattern
@@ -45,6 +45,7 @@ __all__ = [
     "is_country",
     "is_ordinary",
     "is_public",
+    "known_persons",
     "lexicon",
     "load_counts",
     "load_names",

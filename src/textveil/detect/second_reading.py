@@ -1,0 +1,218 @@
+"""Second reading: asks again about full names that a text seems to treat as public.
+
+In: the scored spans of a batch, its texts and detectors. Out: the same spans; some persons private.
+Not here: the first reading (`scoring`), and who is known (`textveil.text.known_persons`).
+
+How likely a name is private, the tagger tells by the style of the whole text and by the name.
+Neither may decide alone:
+
+- A person on no list of known persons is private if his paragraph alone says so, whatever stands
+  around it, and in the whole text already at `UNKNOWN_WHOLE`: style lowers the doubt only.
+- Everyday people share names with known ones. So a paragraph about somebody known is read with a
+  name in place of his that nobody has. If even so it tells of somebody private, he is; but not
+  where somebody private is named in it: then it tells of him.
+
+A paragraph is read once more at most, and only if it has such names.
+"""
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import regex
+
+from textveil.detect.detectors import find_all
+from textveil.detect.scoring import score_spans
+from textveil.detect.spans import OWN_DETECTORS, PRIVACY_THRESHOLD, Detector, Span
+from textveil.randomness import Values
+from textveil.text import LazyPattern, known_persons, tokenize, vocabulary
+
+UNKNOWN_WHOLE = 0.38
+"""The probability in the whole text from which somebody unknown is private."""
+
+UNKNOWN_ALONE = 0.62
+"""The probability from which he is, where his paragraph is read alone."""
+
+NAMESAKE_ALONE = 0.71
+"""The probability from which somebody called like a known person is private.
+
+His paragraph is read alone, with another name in it.
+"""
+
+_FULL_NAME = LazyPattern(
+    r"(?V1) [\p{Lu}&&\p{Latin}] [\p{L}\p{M}.'’-]{0,40}+ (?: [ ]++ [\p{L}\p{M}.'’-]{1,40}+ ){1,4}+"
+    r" (?<! [ ] [^ ]? \.? ) (?<! [ ] (?!\p{Lu}) [^ ]{0,40} )",
+    regex.VERBOSE,
+)
+"""A name of more words in Latin script, of which the last is no initial and has a capital."""
+
+
+class Paragraph(NamedTuple):
+    """A paragraph to be read again.
+
+    Args:
+        text: the paragraph, with other names in place of known ones.
+        places: the index of each span in it, with its first character there and one past its last.
+    """
+
+    text: str
+    places: list[tuple[int, int, int]]
+
+
+def mark_unknown_private(
+    spans: Sequence[Span],
+    texts: Sequence[str],
+    detectors: Sequence[Detector],
+    timeout: float | None,
+) -> list[Span]:
+    """Marks persons as private whom nobody knows, and private namesakes of known ones.
+
+    Args:
+        spans: the scored spans of the texts.
+        texts: the texts.
+        detectors: the detectors that found the spans; only textveil's own are asked again.
+        timeout: see `find_all`.
+    """
+    doubtful: defaultdict[int, list[int]] = defaultdict(list)
+    private: defaultdict[int, list[int]] = defaultdict(list)
+    for i, span in enumerate(spans):
+        if span.type == "PERSON" and span.privacy_score >= PRIVACY_THRESHOLD:
+            private[span.text].append(span.start)
+        elif _is_doubtful(span) and is_full_name(texts[span.text][span.start : span.end]):
+            doubtful[span.text].append(i)
+    least: dict[int, float] = {}
+    paragraphs: list[Paragraph] = []
+    for number, indices in doubtful.items():
+        text = texts[number]
+        lines = _Lines(text)
+        told = {lines.find(at) for at in private[number]}
+        listed = find_known([text[spans[i].start : spans[i].end] for i in indices])
+        known = {i for i, is_listed in zip(indices, listed, strict=True) if is_listed}
+        inside: defaultdict[int, list[int]] = defaultdict(list)
+        for i in sorted(indices, key=lambda i: spans[i].start):
+            line = lines.find(spans[i].start)
+            if i not in known or line not in told:
+                inside[line].append(i)
+                least[i] = NAMESAKE_ALONE if i in known else UNKNOWN_ALONE
+        paragraphs += [
+            _build_paragraph(text, lines.get_bounds(line), members, spans, known)
+            for line, members in inside.items()
+            # What stands alone was read alone, unless there is a name to replace.
+            if not lines.is_alone(line) or not known.isdisjoint(members)
+        ]
+    alone = _read_alone(paragraphs, detectors, timeout)
+    return [
+        span._replace(privacy_score=1.0)
+        if i in least
+        and (
+            alone.get(i, 0.0) >= least[i]
+            or (least[i] == UNKNOWN_ALONE and span.privacy_score >= UNKNOWN_WHOLE)
+        )
+        else span
+        for i, span in enumerate(spans)
+    ]
+
+
+def is_full_name(value: str) -> bool:
+    """Says whether a value looks like a given and a family name."""
+    return _FULL_NAME.fullmatch(value) is not None
+
+
+def find_known(names: Sequence[str]) -> list[bool]:
+    """Says for each full name of a text whether it is a known person's.
+
+    A shorter form of a known name in the same text is known, too.
+    """
+    known = [known_persons.is_known_person(name) for name in names]
+    folded = [known_persons.fold_name(name).split() for name in names]
+    longer: defaultdict[str, list[set[str]]] = defaultdict(list)
+    for words in {tuple(words) for words, listed in zip(folded, known, strict=True) if listed}:
+        longer[words[-1]].append({*words})
+    return [
+        listed or any(other.issuperset(words) for other in longer.get(words[-1], ()))
+        for words, listed in zip(folded, known, strict=True)
+    ]
+
+
+def _is_doubtful(span: Span) -> bool:
+    return (
+        span.type == "PERSON"
+        and (span.is_own or span.is_guess)
+        and span.privacy_score < PRIVACY_THRESHOLD
+    )
+
+
+class _Lines:
+    """The lines of a text, each a paragraph.
+
+    Args:
+        text: the text.
+    """
+
+    def __init__(self, text: str) -> None:
+        ends = (at + 1 for at, letter in enumerate(text) if letter == "\n")
+        self._starts = [0, *ends, len(text) + 1]
+        self._first, self._last = len(text) - len(text.lstrip()), len(text.rstrip())
+
+    def find(self, at: int) -> int:
+        """Returns the line of a character."""
+        return bisect_right(self._starts, at) - 1
+
+    def get_bounds(self, line: int) -> tuple[int, int]:
+        """Returns the first character of a line, and one past its last."""
+        return self._starts[line], self._starts[line + 1] - 1
+
+    def is_alone(self, line: int) -> bool:
+        """Says whether all other lines are blank."""
+        start, end = self.get_bounds(line)
+        return start <= self._first and self._last <= end
+
+
+def _build_paragraph(
+    text: str,
+    bounds: tuple[int, int],
+    members: Sequence[int],
+    spans: Sequence[Span],
+    known: set[int],
+) -> Paragraph:
+    """Builds a paragraph with other names in place of known ones, the same for the same."""
+    strangers = sorted(map(str.title, vocabulary.get_words("nobodies")))
+    names: dict[str, str] = {}
+    parts: list[str] = []
+    places: list[tuple[int, int, int]] = []
+    at, end = bounds
+    size = 0
+    for i in members:
+        span = spans[i]
+        if span.start < at or span.end > end:
+            continue  # within another, or over the end of the line
+        value = text[span.start : span.end]
+        if i in known:
+            value = names.setdefault(value, strangers[len(names) % len(strangers)])
+        parts += text[at : span.start], value
+        size += span.start - at
+        places.append((i, size, size + len(value)))
+        size, at = size + len(value), span.end
+    return Paragraph("".join([*parts, text[at:end]]), places)
+
+
+def _read_alone(
+    paragraphs: Sequence[Paragraph], detectors: Sequence[Detector], timeout: float | None
+) -> dict[int, float]:
+    """Returns the probability of each span in its paragraph, read alone."""
+    texts = [paragraph.text for paragraph in paragraphs]
+    if not texts:
+        return {}
+    own = [detector for detector in detectors if detector.name in OWN_DETECTORS]
+    private: list[Values] = [np.zeros(len(text)) for text in texts]
+    for span in score_spans(find_all(own, texts, timeout=timeout), tokenize(texts)):
+        if span.type == "PERSON":
+            inside = private[span.text][span.start : span.end]
+            np.maximum(inside, span.privacy_score, out=inside)
+    return {
+        i: float(private[number][start:end].max(initial=0.0))
+        for number, paragraph in enumerate(paragraphs)
+        for i, start, end in paragraph.places
+    }
