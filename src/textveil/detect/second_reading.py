@@ -15,6 +15,7 @@ Neither may decide alone:
 A paragraph is read once more at most, and only if it has such names.
 """
 
+import os
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Sequence
@@ -29,13 +30,14 @@ from textveil.detect.spans import OWN_DETECTORS, PRIVACY_THRESHOLD, Detector, Sp
 from textveil.randomness import Values
 from textveil.text import LazyPattern, known_persons, tokenize, vocabulary
 
-UNKNOWN_WHOLE = 0.38
+UNKNOWN_WHOLE = float(os.environ.get("UW", "0.38"))
 """The probability in the whole text from which somebody unknown is private."""
 
-UNKNOWN_ALONE = 0.62
+
+UNKNOWN_ALONE = float(os.environ.get("UA", "0.62"))
 """The probability from which he is, where his paragraph is read alone."""
 
-NAMESAKE_ALONE = 0.71
+NAMESAKE_ALONE = float(os.environ.get("NA", "0.71"))
 """The probability from which somebody called like a known person is private.
 
 His paragraph is read alone, with another name in it.
@@ -47,6 +49,14 @@ _FULL_NAME = LazyPattern(
     regex.VERBOSE,
 )
 """A name of more words in Latin script, of which the last is no initial and has a capital."""
+
+
+_SENTENCE_END = LazyPattern(
+    r"""(?<=\p{L}{2}[.!?…;]["'”’»)\]]?)\s+(?=["'“‘«(\[]?[\p{Lu}\p{Lo}])|(?<=[。！？])|\n+"""
+)
+
+
+_SMALL = LazyPattern(r"(?<![\w@.-])\p{Ll}[\p{L}\p{M}'’-]*")
 
 
 class Paragraph(NamedTuple):
@@ -99,8 +109,9 @@ def mark_unknown_private(
         paragraphs += [
             _build_paragraph(text, lines.get_bounds(line), members, spans, known)
             for line, members in inside.items()
+            if len(_SMALL.findall(text, *lines.get_bounds(line))) >= 3
             # What stands alone was read alone, unless there is a name to replace.
-            if not lines.is_alone(line) or not known.isdisjoint(members)
+            and (not lines.is_alone(line) or not known.isdisjoint(members))
         ]
     alone = _read_alone(paragraphs, detectors, timeout)
     return [
@@ -152,7 +163,7 @@ class _Lines:
     """
 
     def __init__(self, text: str) -> None:
-        ends = (at + 1 for at, letter in enumerate(text) if letter == "\n")
+        ends = (match.end() for match in _SENTENCE_END.finditer(text))
         self._starts = [0, *ends, len(text) + 1]
         self._first, self._last = len(text) - len(text.lstrip()), len(text.rstrip())
 
