@@ -14,7 +14,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 HERE = Path(__file__).resolve().parent
-HARD_TEXTS = HERE.parents[1] / "tests" / "hard_texts"
+HARD_TEXTS, COMPOSITE_TEXTS = (
+    HERE.parents[1] / "tests" / name for name in ("hard_texts", "composite_texts")
+)
+"""Texts of one kind; and texts in which something private stands beside something public."""
 
 TYPES = (
     *("PERSON", "ORGANIZATION", "LOCATION", "OTHER"),
