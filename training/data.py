@@ -224,7 +224,8 @@ def labelled(
     Texts that measure are left out here.
     """
     rows = {
-        "hard": (text for folder in hard for text in labels.hard_texts(folder)),
+        "hard": labels.hard_texts(hard),
+        "composite": labels.hard_texts(labels.COMPOSITE_TEXTS),
         "prompts": labels.corpus_labels(
             "prompts", _texts(data / "prompts" / "prompts.shared.jsonl.gz", "text")
         ),

@@ -60,14 +60,15 @@ SCHEDULE = (
     (11300, 0.0),
 )
 
-CONTINUED = ((0, 0.0), (60, 0.3), (2600, 0.0))
+CONTINUED = ((0, 0.0), (60, 0.3), (1500, 0.0))
 """The schedule where training begins with the tagger of the package."""
 
 PIECES = 254
 """Pieces per sequence without special tokens; of longer ones, a part."""
 
 MIXTURE = {
-    "hard": 0.45,
+    "hard": 0.39,
+    "composite": 0.06,
     "prompts": 0.06,
     "pupa": 0.07,
     "generated": 0.1,
