@@ -304,7 +304,7 @@ def public_texts(data: Path) -> list[Tagged]:
     return found
 
 
-def documentation() -> list[Tagged]:
+def documentation() -> list[Marked]:
     """The documentation of Python's standard library: texts in which nobody private is named."""
     found = []
     for name in sorted(sys.stdlib_module_names):
@@ -319,14 +319,11 @@ def documentation() -> list[Tagged]:
             for key, item in sorted(vars(module).items())
             if not key.startswith("_") and getattr(item, "__module__", "") == name
         ]
-        for text in dict.fromkeys(filter(None, texts)):
-            tokens = tokenize([text[:DOCUMENTATION_CHARACTERS]])
-            if len(tokens.words) >= DOCUMENTATION_WORDS:
-                found.append(
-                    Tagged(
-                        tokens.words, ["~public"] * len(tokens.words), tokens.space_flags.tolist()
-                    )
-                )
+        found += [
+            Marked(text[:DOCUMENTATION_CHARACTERS], [])
+            for text in dict.fromkeys(filter(None, texts))
+            if len(text.split()) >= DOCUMENTATION_WORDS
+        ]
     return found
 
 

@@ -42,7 +42,7 @@ from textveil.models.bundled import WIDTH
 from textveil.models.entities import TAGGER_LABELS
 from textveil.randomness import Flags, Floats, Values
 from textveil.text.tokens import Tokens, tokenize
-from training import cli, data, generated, lowrank, strangers
+from training import cli, data, generated, lowrank, strangers, tagger
 
 OUT = cli.DATA / "constants" / "odds.json"
 
@@ -63,6 +63,10 @@ SEED = 1
 
 REQUESTS, ALONE = 500, 1000
 """Number of generated requests, and of sentences in which somebody is named alone."""
+
+PAIRED, PAIRED_CHARACTERS, PARAGRAPHS = 0.5, 1200, 0.6
+"""The share of labelled texts that also stand beside a public one, the most characters of them, and the share in which
+both are paragraphs."""
 
 FOLDS = 5
 """Parts of the texts for the choice of the constants."""
@@ -146,6 +150,55 @@ def generated_texts(corpora: Path) -> Iterator[data.Marked]:
     yield from strangers.strangers(texts, generated.Names(rng), generated.Public(public, rng))
     yield from generated.sentences(REQUESTS, public, rng, generated.requests(held_out=True))
     yield from generated.sentences(ALONE, public, rng, generated.templates(generated.NAMED_ALONE))
+
+
+def paired_texts(corpora: Path, texts: Sequence[data.Marked]) -> Iterator[data.Marked]:
+    """Texts with a public one before, behind or around them, as the tagger is trained on them.
+
+    Args:
+        corpora: the folder of corpora.
+        texts: labelled and generated texts.
+    """
+    rng = np.random.default_rng([SEED, 1])
+    public: dict[str, list[data.Marked]] = {}
+    for text in tagger.public_texts(corpora, held_out=True):
+        public.setdefault(text.language, []).append(text)
+    for text in texts:
+        if rng.random() >= PAIRED or len(text.text) > PAIRED_CHARACTERS:
+            continue
+        language = text.language if rng.random() >= tagger.FOREIGN else "en"
+        others = public.get(language, public["en"])
+        other = others[int(rng.integers(len(others)))]
+        yield inside(text, other, "\n\n" if rng.random() < PARAGRAPHS else " ", rng)
+
+
+def inside(
+    text: data.Marked, other: data.Marked, between: str, rng: np.random.Generator
+) -> data.Marked:
+    """A text between two sentences of another, or before or behind all of them."""
+    ends = [
+        match.end()
+        for match in _END.finditer(other.text)
+        if not any(each.start < match.end() < each.end for each in other.mentions)
+    ]
+    at = [0, len(other.text), *ends][int(rng.integers(2 + len(ends)))]
+    before, behind = other.text[:at].rstrip(), other.text[at:]
+    first = before + between if before else ""
+    second = between + behind if behind else ""
+    shift = len(first) + len(text.text) + len(second) - len(other.text)
+    mentions = [
+        *(each for each in other.mentions if each.end <= len(before)),
+        *(
+            each._replace(start=each.start + len(first), end=each.end + len(first))
+            for each in text.mentions
+        ),
+        *(
+            each._replace(start=each.start + shift, end=each.end + shift)
+            for each in other.mentions
+            if each.start >= at
+        ),
+    ]
+    return text._replace(text=first + text.text + second, mentions=mentions)
 
 
 def found_in(texts: Sequence[data.Marked], doubt: float) -> list[Span]:
@@ -398,7 +451,9 @@ def main() -> None:
     whole = [text for each in data.labelled(given.data, held_out=True).values() for text in each]
     pieces = [(part, b) for b, text in enumerate(whole) for part in parts(text)]
     labelled = len(whole) + len(pieces)
-    texts = [*whole, *(part for part, _ in pieces), *generated_texts(given.data)]
+    generated_ones = [*generated_texts(given.data)]
+    beside = paired_texts(given.data, [*whole, *generated_ones[-ALONE - REQUESTS :]])
+    texts = [*whole, *(part for part, _ in pieces), *generated_ones, *beside]
     known = sample(
         texts, [*range(len(whole)), *(b for _, b in pieces), *range(labelled, len(texts))], labelled
     )

@@ -347,7 +347,7 @@ def sources(where: cli.Settings) -> dict[str, list[data.Tagged]]:
     return found
 
 
-def public_texts(root: Path, *, held_out: bool) -> list[data.Tagged]:
+def public_texts(root: Path, *, held_out: bool) -> list[data.Marked]:
     """Public texts of several sentences, which stand beside others."""
     rng = np.random.default_rng([SEED, 1 + held_out])
     wikiann = data.conll(root / "wikiann_en" / "train.conll.gz")
@@ -368,7 +368,7 @@ def public_texts(root: Path, *, held_out: bool) -> list[data.Tagged]:
     documents = [
         each for i, each in enumerate(data.documentation()) if (i % 5 == 1) == held_out
     ] * DOCUMENTS
-    return [*map(data.tagged, made), *map(data.tagged, written), *documents]
+    return [*made, *written, *documents]
 
 
 def before() -> dict[str, Any]:
@@ -449,7 +449,10 @@ def main() -> None:
         parameter.requires_grad_(name not in (WORD_EMBEDDINGS, PLACES))
     model.to(where.device)
     sentences = Sentences(
-        sources(where), MIXTURE, harder=True, public=public_texts(where.data, held_out=False)
+        sources(where),
+        MIXTURE,
+        harder=True,
+        public=[*map(data.tagged, public_texts(where.data, held_out=False))],
     )
 
     def mean(batches: Iterable[Batch]) -> Tensor:
@@ -476,7 +479,9 @@ def main() -> None:
     unseen = {
         "held_out": Sentences({"held out": kept}, {"held out": 1.0}),
         "beside": Sentences(
-            {"hard": kept}, {"hard": 1.0}, public=public_texts(where.data, held_out=True)
+            {"hard": kept},
+            {"hard": 1.0},
+            public=[*map(data.tagged, public_texts(where.data, held_out=True))],
         ),
     }
 
