@@ -217,7 +217,7 @@ def labelled(
     data: Path,
     *,
     held_out: bool,
-    hard: Sequence[Path] = (labels.HARD_TEXTS, labels.COMPOSITE_TEXTS),
+    hard: Path = labels.HARD_TEXTS,
 ) -> dict[str, list[Marked]]:
     """The texts for training that are labelled with what is private, by source; every fifth text is held out.
 
