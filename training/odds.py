@@ -37,7 +37,7 @@ from textveil.detect import scoring as model
 from textveil.detect.detectors import find_all
 from textveil.detect.library_taggers import TaggerDetector
 from textveil.detect.spans import NAMES, Span
-from textveil.models import TokenClassifier, adapters
+from textveil.models import EVIDENCE_WORDS, TokenClassifier, adapters
 from textveil.models.bundled import WIDTH
 from textveil.models.entities import TAGGER_LABELS
 from textveil.randomness import Flags, Floats, Values
@@ -92,8 +92,7 @@ class Sample:
         spans: what was found in them.
         found: the K candidates.
         own: float64 [K, own + told], what is known of each.
-        over: float64 [K, 384], the mean state of the encoder over its words.
-        around: the same of the words around.
+        states: float64 [parts, K, 384], the mean states of the encoder over its words and those around.
         private: whether each is private, 0 or 1; -1 where that is not known.
     """
 
@@ -104,8 +103,7 @@ class Sample:
     spans: list[Span]
     found: list[model.Candidate]
     own: Values
-    over: Values
-    around: Values
+    states: Values
     private: NDArray[np.int64]
 
     @property
@@ -203,7 +201,7 @@ def inside(
 
 def found_in(texts: Sequence[data.Marked], doubt: float) -> list[Span]:
     """What textveil's detectors find, with what the tagger is in doubt of."""
-    tagger = reading(np.vstack([np.eye(WIDTH)] * 2))
+    tagger = reading(np.vstack([np.eye(WIDTH)] * len(EVIDENCE_WORDS)))
     own = [load_detector(name) for name in ("patterns", "structure")]
     return find_all(
         [*own, tagger.copy_with_doubt(doubt)], [each.text for each in texts], timeout=None
@@ -215,7 +213,6 @@ def sample(texts: list[data.Marked], whole: Sequence[int], labelled: int) -> Sam
     tokens = tokenize([each.text for each in texts])
     spans = found_in(texts, model.DOUBT)
     found = model.group_candidates(spans)
-    over, around = model.collect_readings(found, spans, WIDTH)
     return Sample(
         texts=texts,
         whole=np.array(whole),
@@ -224,8 +221,7 @@ def sample(texts: list[data.Marked], whole: Sequence[int], labelled: int) -> Sam
         spans=spans,
         found=found,
         own=model.build_features(found, spans, tokens),
-        over=over,
-        around=around,
+        states=model.collect_readings(found, spans, WIDTH),
         private=np.array([_private(texts[each.text], each) for each in found]),
     )
 
@@ -244,28 +240,27 @@ class Fit(NamedTuple):
 
     Args:
         weights: of what is known of candidates.
-        over: float64 [units, 384], what states over a candidate add to each unit.
-        around: the same of states around it.
+        states: float64 [parts, units, 384], what states over and around a candidate add to each unit.
     """
 
     weights: model.Weights
-    over: Values
-    around: Values
+    states: Values
 
     def odds(self, known: Sample) -> Values:
         """The log odds of all candidates."""
         return model.compute_log_odds(
-            known.own, known.over @ self.over.T + known.around @ self.around.T, self.weights
+            known.own,
+            np.einsum("pkw,puw->ku", known.states, self.states, optimize=True),
+            self.weights,
         )
 
 
 def fit(known: Sample, which: Flags) -> Fit:
     """The first network that fits some of the candidates best."""
-    made = network(np.concatenate([known.own, known.over, known.around], axis=1), known, which)
-    own, over, around = np.split(
-        made.units, [known.own.shape[1], known.own.shape[1] + WIDTH], axis=1
-    )
-    return Fit(replace(made, units=own), over, around)
+    made = network(np.concatenate([known.own, *known.states], axis=1), known, which)
+    own, states = np.split(made.units, [known.own.shape[1]], axis=1)
+    parts = np.stack(np.split(states, len(EVIDENCE_WORDS), axis=1))
+    return Fit(replace(made, units=own), parts)
 
 
 def network(inputs: Values, known: Sample, which: Flags) -> model.Weights:
@@ -354,7 +349,7 @@ def write(made: Fit, second: model.Weights, least: Values) -> None:
     }
     OUT.write_text(json.dumps(rows | {"least": np.round(least, 5).tolist()}) + "\n", "utf-8")
     before = dict(adapters.MergedWeights({}, adapters.read_tensors("tagger")))
-    tensors = before | with_readings(before, np.concatenate([made.over, made.around]))
+    tensors = before | with_readings(before, np.concatenate(made.states))
     about = {
         key: value for key, value in adapters.read_manifest("tagger").items() if key != "files"
     }

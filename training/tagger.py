@@ -67,12 +67,13 @@ PIECES = 254
 """Pieces per sequence without special tokens; of longer ones, a part."""
 
 MIXTURE = {
-    "hard": 0.39,
+    "hard": 0.35,
     "composite": 0.06,
     "prompts": 0.06,
     "pupa": 0.07,
-    "generated": 0.1,
-    "requests": 0.08,
+    "generated": 0.09,
+    "requests": 0.07,
+    "relations": 0.06,
     "strangers": 0.12,
     "wikigold": 0.02,
     "wnut17": 0.015,
@@ -82,9 +83,9 @@ MIXTURE = {
 }
 """How often a sequence comes from each source."""
 
-GENERATED, REQUESTS, RENAMED = 14_000, 10_000, 6
-"""Number of generated sentences, of requests, and of copies with other names of each text labelled with what is
-private."""
+GENERATED, REQUESTS, RELATIONS, RENAMED = 14_000, 10_000, 8_000, 6
+"""Number of generated sentences, of requests, of sentences about where somebody works or lives, and of copies with
+other names of each text labelled with what is private."""
 
 STRANGERS = 3
 """Number of places of each public text from which sentences with other people in them are made."""
@@ -101,7 +102,7 @@ SHORT, SENTENCES = 0.3, 3
 PAIRED = 0.45
 """Share of sequences of `BESIDE` in which a public text stands beside what is private."""
 
-BESIDE = ("hard", "prompts", "pupa", "generated", "requests")
+BESIDE = ("hard", "prompts", "pupa", "generated", "requests", "relations")
 """Sources whose texts stand beside public text."""
 
 ORDERS = {"behind": 0.3, "before": 0.3, "around": 0.4}
@@ -331,6 +332,10 @@ def sources(where: cli.Settings) -> dict[str, list[data.Tagged]]:
     templates = {
         "generated": (GENERATED, generated.templates()),
         "requests": (REQUESTS, generated.requests(held_out=False)),
+        "relations": (
+            RELATIONS,
+            generated.requests(held_out=False, path=generated.RELATIONS),
+        ),
     }
     for source, (count, each) in templates.items():
         found[source] = [
