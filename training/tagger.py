@@ -60,7 +60,7 @@ SCHEDULE = (
     (11300, 0.0),
 )
 
-CONTINUED = ((0, 0.0), (60, 0.3), (1300, 0.0))
+CONTINUED = ((0, 0.0), (60, 0.3), (300, 0.25), (1000, 0.0))
 """The schedule where training begins with the tagger of the package."""
 
 PIECES = 254
