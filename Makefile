@@ -20,7 +20,7 @@ ifndef BESIDE
 endif
 # Hundreds of tests start a process, which would otherwise compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help .venv demo test browser check check-long format lint types layers deps spelling audit-small reproduce-quick core docs docs-serve bench faults e2e litellm check-engines precision evidence codebooks audit constants train-masked-lm train-tagger train-reader measure-adapters pieces frequencies codes logit-bounds names lexicon vocabulary thresholds ablation odds clean
+.PHONY: help .venv demo test browser check check-long format lint types layers deps spelling audit-small reproduce-quick core docs docs-serve bench faults e2e litellm check-engines scoreboard precision evidence codebooks audit constants train-masked-lm train-tagger train-reader measure-adapters pieces frequencies codes logit-bounds names lexicon vocabulary thresholds ablation odds clean
 
 help: ## list the targets
 	@grep -hE '^[.a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([.a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 20
@@ -236,6 +236,18 @@ e2e: export HF_HUB_OFFLINE := 1
 e2e: export OMP_NUM_THREADS := 1
 e2e: $(VENV)/e2e.stamp ## the gateway before a real language model, on prompts of $$TEXTVEIL_CORPORA (about 30 minutes)
 	@$(BIN)/python $(BENCH)/benchmarks/real_model.py $(ARGS)
+
+# Presidio and others, with models of spaCy; their pins exclude those of this project.
+build/scoreboard/stamp: $(BENCH)/benchmarks/scoreboard.txt
+	@$(PYTHON) -m venv --clear build/scoreboard
+	@echo "installing other tools into build/scoreboard (1 GB)"
+	@build/scoreboard/bin/python -m pip install --disable-pip-version-check -qq --no-deps --ignore-requires-python --requirement $<
+	@touch $@
+
+scoreboard: export HF_HUB_OFFLINE := 1
+scoreboard: export OMP_NUM_THREADS := 1
+scoreboard: $(VENV)/dev.stamp build/scoreboard/stamp ## run textveil and other tools on the same texts, and write the page (about an hour)
+	@$(BIN)/python $(BENCH)/benchmarks/scoreboard.py --store $(ARGS)
 
 precision: export HF_HUB_OFFLINE := 1
 precision: export OMP_NUM_THREADS := 1

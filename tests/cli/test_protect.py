@@ -234,3 +234,22 @@ def test_one_line_says_what_is_wrong(run, tmp_path, monkeypatch, arguments, says
     assert says in err
     assert "Zyxqorvian" not in err
     assert sorted(each.name for each in tmp_path.iterdir()) == files
+
+
+@pytest.mark.parametrize(
+    ("dates", "expected"),
+    [
+        ("personal", "Born on <BIRTH_DATE_1>, in office in 2001\n"),
+        ("all", "Born on <BIRTH_DATE_1>, in office in <DATE_1>\n"),
+        ("none", "Born on 12 May 1968, in office in 2001\n"),
+    ],
+)
+def test_dates_are_hidden_as_asked(run, dates, expected):
+    code, out, _ = run("protect", "Born on 12 May 1968, in office in 2001", *LEAN, "--dates", dates)
+    assert (code, out) == (0, expected)
+
+
+def test_a_wrong_choice_of_dates_names_the_choices(run):
+    code, out, err = run("protect", "In 2001", *LEAN, "--dates", "some")
+    assert (code, out) == (2, "")
+    assert "must be 'personal', 'all' or 'none'" in err

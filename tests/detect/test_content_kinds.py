@@ -18,8 +18,8 @@ KINDS = {
         "my PIN is ⟦4471⟧",
         "gate code: ⟦1908#⟧",
         # what looks alike
-        "Jun 14 15:16:01 combo sshd(pam_unix)[19939]: check pass; user unknown",
-        "Jun 14 15:16:02 combo sshd(pam_unix)[19937]: authentication failure; logname= uid=0 euid=0",
+        "Jun 14 15:16:01 ⟦combo⟧ sshd(pam_unix)[19939]: check pass; user unknown",
+        "Jun 14 15:16:02 ⟦combo⟧ sshd(pam_unix)[19937]: authentication failure; logname= uid=0 euid=0",
         "gate kernel[1234]: lock released",
         "combo safe[44719]: opened",
         "vault pin[8812]: started",
@@ -332,7 +332,7 @@ def test_of_each_kind_what_is_private_is_found_whole_and_what_looks_alike_stays(
 
 GIVEN = {
     "From: =?UTF-8?Q?Anna_M=C3=BCller?= <am@example.org>": "From: =?UTF-8?Q?<PERSON_1>?= <<EMAIL_1>>",
-    "Jun 14 15:16:01 combo sshd(pam_unix)[19939]: check pass; user unknown": "",
+    "Jun 14 15:16:01 combo sshd(pam_unix)[19939]: check pass; user unknown": "Jun 14 15:16:01 <HOST_1> sshd(pam_unix)[19939]: check pass; user unknown",
     "WBC 7.2 (Ref: 4.5-11.0), Glucose 90 mg/dL (Ref: 70-99)": "",
     "ruf mich an: 0171 2345678": "ruf mich an: <PHONE_1>",
     "id,credit_card,cvv\n2,5317250628844522,874\n": "id,credit_card,cvv\n2,<CARD_1>,<CARD_2>\n",

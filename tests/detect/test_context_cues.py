@@ -5,7 +5,7 @@ import pytest
 from textveil import Protector
 from textveil.detect.context_cues import is_beside_relation, is_illness, is_relation
 from textveil.detect.spans import Span
-from textveil.detect.visibility import mark_relative_private
+from textveil.detect.visibility import mark_located_private, mark_relative_private
 
 
 @pytest.mark.parametrize(
@@ -112,3 +112,13 @@ def test_names_of_illnesses(before: str, name: str, behind: str) -> None:
 )
 def test_names_of_people_beside_an_illness(before: str, name: str, behind: str) -> None:
     assert not is_illness(before, name, behind)
+
+
+@pytest.mark.parametrize(("link", "privacy"), [(" w ", 1.0), (", ", 1.0), (". See also ", 0.1)])
+def test_the_town_right_behind_a_private_address_is_private(link: str, privacy: float) -> None:
+    text = f"ul. Miła 5{link}Gdynia"
+    address = Span(0, 0, 10, "ADDRESS", 0.7, "patterns")
+    town = Span(0, len(text) - 6, len(text), "LOCATION", 0.9, "tagger", 0.1)
+    assert mark_located_private([address, town], [text])[1].privacy_score == privacy
+    public = mark_located_private([address._replace(privacy_score=0.0), town], [text])
+    assert public[1].privacy_score == 0.1

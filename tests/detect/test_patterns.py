@@ -14,9 +14,9 @@ from textveil.detect.patterns import (
     RULES,
     Patterns,
     RuleMatch,
-    _convert_to_plain,
     _resolve_overlaps,
     checksums,
+    convert_to_plain,
 )
 from textveil.detect.patterns.times import extend_date
 from textveil.detect.spans import IDENTIFIERS, Detector
@@ -153,6 +153,8 @@ FOUND = {
     ),
     "NATIONAL_ID": (
         "personnummer ⟦8112289874⟧",
+        "dowodem osobistym nr ⟦CDM891043⟧,",
+        "Dowod osobisty strony: ⟦VXR319600⟧",
         "⟦150765 00565⟧ is his",
         "aadhaar ⟦234123412346⟧",
         "⟦2123 45670 1⟧ on it",
@@ -530,6 +532,19 @@ FOUND = {
         "⟦c.so Peschiera 140, scala B⟧, mica",
         "⟦VIA DEI MILLE 6/A – 25122 BRESCIA⟧\n",
         "adres ⟦ul. Leśna 17 m. 4, 62-510 Konin⟧ jest",
+        "⟦ul. Słoneczna 18/7, bl. 9, kl. C, 31-610 Kraków⟧ i",
+        "na ⟦al. Jana Pawła II 43⟧ w Warszawie",
+        "przy ⟦ul. 3 Maja 7⟧ w Katowicach",
+        "⟦skr. poczt. 145, 00-950 Warszawa⟧;",
+        "⟦Nowa Wieś 17, gmina Michałowice, powiat pruszkowski, woj. mazowieckie⟧;",
+        "en ⟦C/ Mayor 5, esc. B, 3º 2ª, 28013 Madrid⟧.",
+        "in ⟦Via Roma 3, scala B, int. 4, 20121 Milano⟧.",
+        "in der ⟦Hauptstr. 5, Hinterhaus, 2. OG links⟧",
+        "au ⟦12 rue des Lilas, bât. C, 3e étage, 75011 Paris⟧.",
+        "⟦14 Elm Street, Apt 4B, Bldg 2, Floor 3, Springfield, IL 62704⟧.",
+        "na ⟦Rua das Flores 12, bloco 2, apto 31, 01234-567 São Paulo⟧.",
+        "⟦Strada Florilor 8, bl. C2, sc. A, et. 3, ap. 14⟧",
+        "⟦Nørregade 12, 3. tv, 1165 København⟧",
         "Adres : ⟦Süleymaniye Mah. Çeşme Sk. No:3 Beylikova/ESKİŞEHİR⟧",
         "⟦Fevzi Çakmak Cad. No: 61/4⟧ idi",
         "ở ⟦12/4 đường Lê Lợi, phường 7, quận Gò Vấp⟧.",
@@ -572,6 +587,7 @@ FOUND = {
         "silver Yaris, ⟦221-C-903⟧",
         "a Skoda, ⟦171-D-20441⟧, grey",
         "Kennzeichen ⟦B-MW 1234⟧",
+        "Numer rejestracyjny pojazdu: ⟦WX-22490D⟧.",
         "matrícula ⟦1234 BCD⟧",
         "number plate ⟦AB12 CDE⟧.",
         "⟦SK17 WPN⟧ is hers",
@@ -590,6 +606,7 @@ FOUND = {
         "VIN ⟦1HGCM82633A004352⟧",
         "⟦1M8GDM9AXKP042788⟧ it was",
         "bastidor ⟦VSSZZZ6JZFR118402⟧",
+        "numer VIN pojazdu: ⟦WVW0 0000 04RZ PEJE C⟧.",
         "车架号⟦LSVAM4187C2184841⟧",
     ),
     "BOOKING": (
@@ -785,6 +802,8 @@ NOTHING = (
     "Verordnung (EU) Nr. 1169/2011",
     "[RFC-2119] and [CVE-2024-1234]",
     "Wohnung im 3. OG links",
+    "FAKTURA VAT NR FV/2024/03/0047",
+    "w pozycjach 09-10 zapisano ST 8057 oraz",
     "User-agent: *\nDisallow: /\nUser-agent: GreatBot\n",
     "rules:\n - id: no-unused-vars\n",
     "PWD=/volume1/data ; COMMAND=/bin/ls",
@@ -1240,7 +1259,7 @@ def test_no_example_with_other_characters_in_it_raises(text, changes):
 def test_every_digit_is_read_alike():
     for code in range(128, sys.maxunicode + 1):
         if (value := unicodedata.decimal(chr(code), None)) is not None:
-            assert _convert_to_plain(chr(code))[0] == str(value)
+            assert convert_to_plain(chr(code))[0] == str(value)
 
 
 def test_a_ticket_may_be_told_by_its_place():

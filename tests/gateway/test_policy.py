@@ -37,6 +37,7 @@ upstreams:
 upstream: near
 profile: prompt
 level: personal
+dates: all
 always: [{NAME}]
 never: [Contoso]
 options: {{protect.timeout: 20}}
@@ -185,12 +186,12 @@ def test_check_says_what_a_policy_does(written, tmp_path, capsys, monkeypatch):
     out, err = capsys.readouterr()
     says = "there is no such file; `textveil gateway keys create` makes it"
     assert re.fullmatch(
-        rf"textveil: warning: gateway\.yaml:19: keys: .* cannot be used: {says}\n", err
+        rf"textveil: warning: gateway\.yaml:20: keys: .* cannot be used: {says}\n", err
     )
     for said in (
         "Requests go to http://127.0.0.1:8765/v1.",
         "Clients need a key from the file",
-        "the profile prompt, level personal; 1 word is always hidden and 1 word is never hidden.",
+        "the profile prompt, level personal, dates all; 1 word is always hidden and 1 word is never hidden.",
         "The playground is at / if one process answers.",
         "A key may send 60 requests a minute and spend an epsilon of 40 in 30 days.",
         "Rule 0, for keys team-a/*: level names, requests 10, budget 4.",
@@ -203,11 +204,23 @@ def test_check_says_what_a_policy_does(written, tmp_path, capsys, monkeypatch):
     assert capsys.readouterr() == (out, "")
 
 
+def test_policy_and_its_rules_say_which_dates_are_hidden() -> None:
+    made = Policy(
+        upstream="http://127.0.0.1:1/v1",
+        rules=(PolicyRule(routes=("embeddings",), dates="none"),),
+        dates="all",
+    )
+    assert made.resolve_config().protect.dates == "all"
+    assert made.apply_rules((0,)).resolve_config().protect.dates == "none"
+    assert made.rules[0].has_protection_changes
+
+
 # ---- what is wrong ---------------------------------------------------------------------------------------------------
 
 
 WRONG = {
     "kyes: a": "gateway.yaml:1: no option is named 'kyes'; did you mean 'keys'?",
+    "dates: some": "gateway.yaml:1: dates must be 'personal', 'all' or 'none'",
     "level: some": "gateway.yaml:1: level must be 'identifiers', 'personal' or 'names'",
     "timeout: .nan": "gateway.yaml:1: timeout must be a finite number",
     "limit: -1": "gateway.yaml:1: limit must be greater than or equal to 1",

@@ -93,7 +93,7 @@ def test_figures_are_moved_in_their_form_and_the_rest_stays(mover):
     assert "moved numbers" in result.released.mask.fields
     assert count_hidden([result.released]) == {"AGE": 1, "DATE": 2}
     assert describe_hidden([result.released]) == (
-        "2 personal dates and 1 age replaced (a drawn figure may by chance be the original); the rest is unchanged, "
+        "2 dates and 1 age replaced (a drawn figure may by chance be the original); the rest is unchanged, "
         "and nothing is claimed about it."
     )
 

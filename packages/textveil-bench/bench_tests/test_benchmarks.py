@@ -26,7 +26,9 @@ def test_tables_are_the_newest_rows(document):
     )
 
 
-@pytest.mark.parametrize("document", ["which.md", "papers.md", "domains.md", "prompts.md"])
+@pytest.mark.parametrize(
+    "document", ["which.md", "papers.md", "domains.md", "prompts.md", "scoreboard.md"]
+)
 def test_what_long_runs_found_is_the_stored_rows(document):
     (path,) = (path for path in report.DOCUMENTS if path.name == document)
     text = path.read_text(encoding="utf-8")

@@ -35,7 +35,14 @@ import rowfiles
 from textveil_bench.circumstances import read_circumstances
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
-from training.labels import USES, Label, Labelled, corpus_labels, hard_texts
+from training.labels import (
+    COMPOSITE_TEXTS,
+    USES,
+    Label,
+    Labelled,
+    corpus_labels,
+    hard_texts,
+)
 
 ROWS = Path(__file__).resolve().parent / "rows" / "prompts.jsonl.gz"
 FAILURES = ROWS.with_name("prompts_failures.json")
@@ -302,7 +309,7 @@ def formed(labelled: Labelled, label: Label) -> str | None:
 
 def texts() -> Iterator[Labelled]:
     """All labelled texts; the corpora where there are any."""
-    for each in hard_texts():
+    for each in (*hard_texts(), *composite_texts()):
         yield each._replace(language=each.language.partition("-")[0])
     if "TEXTVEIL_CORPORA" in os.environ:
         for corpus, field in zip(CORPORA[:2], ("text", "user_query"), strict=True):
@@ -311,6 +318,15 @@ def texts() -> Iterator[Labelled]:
                 known = {str(row["id"]): row[field] for row in map(json.loads, file)}
             yield from corpus_labels(corpus, known)
         yield from templates(Path(os.environ["TEXTVEIL_CORPORA"]))
+
+
+COMPOSITE = "composite, "
+
+
+def composite_texts() -> Iterator[Labelled]:
+    """The texts in which something private stands beside something public; their kinds say so."""
+    for each in hard_texts(COMPOSITE_TEXTS):
+        yield each._replace(kind=COMPOSITE + each.kind)
 
 
 def templates(corpora: Path) -> Iterator[Labelled]:
@@ -335,6 +351,9 @@ def sources(labelled: Labelled) -> tuple[str, ...]:
     """The groups of texts that a text is counted in."""
     if labelled.kind in CORPORA:
         return (labelled.kind,)
+    if labelled.kind.startswith(COMPOSITE):
+        language = "English" if labelled.language == "en" else "other languages"
+        return ("composite", COMPOSITE + language, labelled.kind)
     pooled = "hard, English" if labelled.language == "en" else "hard, other languages"
     return (
         ("hard", pooled)
@@ -347,7 +366,11 @@ def sources(labelled: Labelled) -> tuple[str, ...]:
 
 Values = list[tuple[int, float]]
 
-WHOLE = ("hard", "hard, English", "hard, other languages", *CORPORA)
+WHOLE = (
+    *("hard", "hard, English", "hard, other languages"),
+    *("composite", "composite, English", "composite, other languages"),
+    *CORPORA,
+)
 """Sources with enough texts for rates of types."""
 
 APART = ", with "

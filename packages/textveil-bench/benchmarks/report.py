@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import prompts_page  # the file beside this one
 import rowfiles
+import scoreboard_page
 
 if TYPE_CHECKING:
     from textveil_bench.choose import Choice
@@ -351,6 +352,9 @@ def _titled(cell: "Cell", title: str) -> "MetricKey | None":
 
 
 _PROMPTS = re.compile(r"(<!-- prompts ([a-z]+) -->\n).*?(<!-- end of prompts -->)", re.DOTALL)
+_SCOREBOARD = re.compile(
+    r"(<!-- scoreboard ([a-z_]+) -->\n).*?(<!-- end of scoreboard -->)", re.DOTALL
+)
 _LEAD = re.compile(r"(<!-- lead -->\n).*?(<!-- end of lead -->)", re.DOTALL)
 _REPRODUCED = re.compile(r"(<!-- reproduced -->\n).*?(<!-- end of reproduced -->)", re.DOTALL)
 
@@ -468,6 +472,9 @@ def compared(text: str) -> str:
             )
     text = _PROMPTS.sub(
         lambda match: f"{match[1]}\n{prompts_page.TABLES[match[2]]()}\n\n{match[3]}", text
+    )
+    text = _SCOREBOARD.sub(
+        lambda match: f"{match[1]}\n{scoreboard_page.TABLES[match[2]]()}\n\n{match[3]}", text
     )
     return _DOMAINS.sub(
         lambda match: f"{match[1]}\n{domains(*_columns(match[2]))}\n{match[3]}", text

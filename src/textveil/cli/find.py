@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     "textveil find letter.txt --html letter.html",
     "textveil find prompts.txt --lines --json",
     'textveil find "Ask Maria Silva about Marie Curie" --level identifiers',
-    options=("profile", "level", "config", "setting"),
+    options=("profile", "level", "dates", "config", "setting"),
     default="prompt",
 )
 def find(

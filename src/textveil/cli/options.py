@@ -173,6 +173,14 @@ SHARED_OPTIONS: dict[str, SharedOption] = {
         "private persons, and of places and organizations that tell where they live or work "
         "(personal, the default); or every name (names).",
     ),
+    "dates": SharedOption(
+        flag="--dates",
+        metavar="personal|all|none",
+        path="protect.dates",
+        help="Hide the dates of somebody's life, such as birth and appointments (personal, the "
+        "default); every day, month and year, as in judgments and medical notes (all); or no date "
+        "(none).",
+    ),
     "names": SharedOption(
         flag="--names",
         metavar="placeholder|surrogate",

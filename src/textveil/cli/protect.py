@@ -37,7 +37,7 @@ class TextWriter(StrEnum):
     default="prompt",
     brief=(
         *("session", "store", "output", "lines", "as_json", "diff", "source"),
-        *("level", "names", "figures", "setting"),
+        *("level", "dates", "names", "figures", "setting"),
     ),
 )
 def protect(

@@ -195,6 +195,9 @@ class ProtectOptions:
             and organizations that tell where they live or work; "names" every name, public ones
             too. Without a tagger among the detectors names are found behind keys alone (`name:
             ...`).
+        dates: which dates are sensitive: "personal" those of somebody's life, such as birth and
+            appointments; "all" every day, month with a year, and year, whatever it is of, as in
+            judgments and medical notes; "none" no date.
         types: types that count as sensitive; "all", or as in `placeholders`.
         placeholders: types that become typed placeholders whatever the budget; "identifiers" are
             those with a fixed form, "names" persons, places and organizations, "all" every type.
@@ -225,6 +228,7 @@ class ProtectOptions:
     never: ValueList = Field(default=(), repr=False)
     never_matching: Expressions = Field(default=(), repr=False)
     level: Literal["identifiers", "personal", "names"] = "personal"
+    dates: Literal["personal", "all", "none"] = "personal"
     types: ValueList = ("all",)
     placeholders: ValueList = ("identifiers",)
     importance: Literal["off", "cosine", "saliency", "list"] = "off"
@@ -257,6 +261,11 @@ class ProtectOptions:
             "protect.labels=randomised needs protect.on_failure=refuse: labels would reveal a failure": (
                 randomised and self.on_failure == "protect"
             ),
+            "protect.dates=all needs protect.detectors: set protect.detectors, or keep "
+            "protect.dates=personal": self.dates == "all" and not self.detectors,
+            "protect.dates=all needs DATE among protect.types: add it, or keep protect.dates=personal": (
+                self.dates == "all" and not {"all", "identifiers", "DATE"} & {*self.types}
+            ),
             f"protect.unmeasured={self.unmeasured} needs protect.detectors: set "
             "protect.detectors, or keep protect.unmeasured=say": lacks_detectors,
             "protect.unmeasured=strict makes placeholders, which protect.labels=randomised "
@@ -266,13 +275,22 @@ class ProtectOptions:
             if holds:
                 raise ConfigError(reason)
 
+    def dump(self) -> dict[str, Any]:
+        """Returns plain values; the choice of dates only where it is set."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        if self.dates == "personal":
+            del values["dates"]
+        return values
+
     def dump_public(self) -> dict[str, object]:
         """Returns the options as statements show them.
 
         Private lists and the task appear only as their lengths.
         """
         values: dict[str, object] = {
-            field.name: getattr(self, field.name) for field in fields(self) if field.repr
+            name: value
+            for name, value in self.dump().items()
+            if self.__dataclass_fields__[name].repr
         }
         for name in ("always", "always_matching", "never", "never_matching", "important"):
             values[name] = len(getattr(self, name))
@@ -419,7 +437,7 @@ class Config:
 
         `resolve` restores them.
 
-        Figures, risk, codes and `words.lasting` are in it only where one of their options is set:
+        Figures, risk, codes, `words.lasting` and `protect.dates` are in it only where they are set:
         stored results are found by their configuration, and these are younger than they are.
         """
         sections = [
@@ -435,6 +453,7 @@ class Config:
             "table": self.table.to_dict(),
             "mechanism": {"name": self.mechanism.name, **_convert_plain(self.mechanism.options)},
             **{name: _convert_plain(asdict(getattr(self, name))) for name in sections},
+            "protect": _convert_plain(self.protect.dump()),
             "epsilon": self.epsilon,
             **({} if self.risk is None else {"risk": self.risk, "prior": self.prior}),
             "seed": self.seed,

@@ -94,6 +94,7 @@ class Detection:
             if "all" in options.types
             # What a user lists, and what is hidden whole, counts whatever types are asked for.
             else _select_types(options) | {LISTED_TYPE, WHOLE_TYPE},
+            dates=options.dates,
             never=Lists(words=options.never, expressions=options.never_matching) if never else None,
             scores=scores,
             moves_ages=moves_ages,
@@ -112,7 +113,8 @@ class Detection:
 
     def copy_with_memory(self) -> Self:
         """Returns a copy that searches equal texts only once."""
-        return replace(self, settings=replace(self.settings, memory=SpanCache()))
+        settings = replace(self.settings, memory=SpanCache(), window_memory=SpanCache())
+        return replace(self, settings=settings)
 
     def check_measured(self, texts: Sequence[str]) -> None:
         """Refuses texts in unmeasured scripts or languages, if the options say so.

@@ -11,6 +11,7 @@ from textveil.detect.bounds import Bounds
 from textveil.detect.detection_cache import SpanCache
 from textveil.detect.lists import Lists
 from textveil.detect.occurrences import PrivateValue, ValueIndex
+from textveil.detect.regions import Regions
 from textveil.detect.spans import Detector, Span
 from textveil.randomness import Flags, Ints
 from textveil.text import Tokens
@@ -29,6 +30,7 @@ class Detections:
         spared: spans that would be sensitive, but that the user listed as never protected.
         failed: whether a detector failed, so that each text is sensitive as a whole.
         bounds: the structural bounds by text, filled when first needed.
+        regions: the regions of machine text by text, filled when first needed.
         repeats: int64 [C], for each text of the batch the index of its equal among these distinct
             texts; None if these are the texts of the batch.
         new_values: for each text, the private values that no earlier text had.
@@ -41,6 +43,7 @@ class Detections:
     spared: tuple[Span, ...] = ()
     failed: bool = False
     bounds: dict[str, Bounds] = field(default_factory=dict)
+    regions: dict[str, Regions] = field(default_factory=dict)
     repeats: Ints | None = None
     new_values: tuple[tuple[PrivateValue, ...], ...] = ()
 
@@ -79,8 +82,10 @@ class Settings:
         detectors: the detectors to run.
         timeout: seconds for which a detector may show no progress; None for no limit.
         memory: the spans found in earlier texts; None to search each batch anew.
+        window_memory: the same for paragraphs that are read alone.
         level: `protect.level`.
         types: types that count as sensitive; None for all.
+        dates: `protect.dates`.
         never: the user's lists of parts that are never sensitive; None for none.
         scores: whether spans are scored by the rest of their texts; the bundled tagger then also
             returns doubtful spans.
@@ -93,8 +98,10 @@ class Settings:
     detectors: tuple[Detector, ...] = field(repr=False)
     timeout: float | None = None
     memory: SpanCache | None = None
+    window_memory: SpanCache | None = None
     level: str = "personal"
     types: frozenset[str] | None = None
+    dates: str = "personal"
     never: Lists | None = field(default=None, repr=False)
     scores: bool = False
     moves_ages: bool = False

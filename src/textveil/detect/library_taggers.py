@@ -158,8 +158,8 @@ class TaggerDetector:
 
         The tagger does not see whitespace: an entity with a line break or a column gap in it is
         split there. Small public words at the ends of a name (from, 's, a comma) are dropped, and
-        hyphens at the ends of a user name. Entities that are only a slug, a measured number, or the
-        name of a call in a program are dropped, too.
+        hyphens at the ends of a user name. Entities that are only a slug or a measured number are
+        dropped, too.
         """
         tokens = tokenize(texts)
         if self._is_cutting_words and (goes_on := _mark_continuations(tokens)).any():
@@ -180,7 +180,7 @@ class TaggerDetector:
                 for i in words
                 if not _is_media(tokens.words[i], texts[entity.text], int(tokens.starts[i]))
             ]
-            if not places or _is_call(texts[entity.text], places[0][0], places[-1][1]):
+            if not places:
                 continue
             if _is_slug(entity, places, tokens.words[words.start : words.stop], slugs[entity.text]):
                 continue
@@ -342,14 +342,6 @@ def _is_slug(entity: encoder.Entity, places: Places, words: Sequence[str], slugs
     if entity.type in encoder.DETAIL_TYPES:
         return inside and (start, end) != (first, last)
     return inside or not any(word != word.lower() or _is_name(word) for word in words)
-
-
-_CALL = re.compile(r"[A-Z][a-z]{3,}[A-Z]\w*")
-
-
-def _is_call(text: str, start: int, end: int) -> bool:
-    """True if an entity is the name of a call: PhoneNumberDesc(…)."""
-    return text[end : end + 1] == "(" and _CALL.fullmatch(text, start, end) is not None
 
 
 def _is_name(word: str) -> bool:

@@ -124,6 +124,23 @@ def cut_out_forms(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
     return pieces
 
 
+def drop_labels(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
+    """Drops guessed names that are the key of a value right behind them (Handy 0151 ...)."""
+    starts = {(span.text, span.start) for span in spans if span.type in IDENTIFIERS}
+
+    def is_label(span: Span) -> bool:
+        if not span.is_guess or span.type not in NAMES:
+            return False
+        text = texts[span.text]
+        behind = span.end
+        while behind < len(text) and behind < span.end + 4 and text[behind] in " :.#(+":
+            behind += 1
+        beside = any((span.text, at) in starts for at in range(span.end, behind + 1))
+        return beside and classify_key(text[span.start : span.end]) is not None
+
+    return [span for span in spans if not is_label(span)]
+
+
 def _trim_to_alphanumeric(text: str, start: int, end: int) -> tuple[int, int] | None:
     """Returns the range from first to last letter or digit, or None."""
     places = [i for i in range(start, end) if text[i].isalnum()]

@@ -97,7 +97,7 @@ _ORDINALS = ("st", "nd", "rd", "th")
 
 
 @cache
-def _map_months() -> dict[str, int]:
+def map_months() -> dict[str, int]:
     """Maps month names of many languages, whole and short, to numbers."""
     numbers: dict[str, int] = {}
     # Exact spellings first: a spelling without accents never takes the place of one.
@@ -149,7 +149,7 @@ def _read_worded_date(text: str) -> Figure | None:
     match = _WORDED.fullmatch(text)
     if match is None:
         return None
-    month = _map_months().get(unicodedata.normalize("NFC", match["month"]).casefold())
+    month = map_months().get(unicodedata.normalize("NFC", match["month"]).casefold())
     value = None if month is None else _parse_day(match["year"], str(month), match["day"])
     if value is None:
         return None

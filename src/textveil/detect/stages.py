@@ -16,9 +16,13 @@ from textveil.detect import overlaps, trimming, visibility
 from textveil.detect.bounds import bind
 from textveil.detect.detections import Detections, Settings
 from textveil.detect.detectors import find_all
+from textveil.detect.event_dates import EventDates
 from textveil.detect.occurrences import find_occurrences
+from textveil.detect.quantities import DATES
+from textveil.detect.regions import filter_spans
 from textveil.detect.scoring import score_spans
 from textveil.detect.spans import Span
+from textveil.detect.windows import add_window_spans
 from textveil.text import Tokens
 
 Apply = Callable[[Detections, Settings], Detections]
@@ -85,6 +89,14 @@ def _find_spans(detections: Detections, settings: Settings) -> Detections:
     return replace(detections, spans=tuple(spans))
 
 
+def _set_dates(detections: Detections, settings: Settings) -> Detections:
+    if settings.dates == "all":
+        dates = find_all([EventDates()], detections.tokens.texts, timeout=settings.timeout)
+        return replace(detections, spans=(*detections.spans, *dates))
+    others = tuple(span for span in detections.spans if span.type not in DATES)
+    return replace(detections, spans=others)
+
+
 def _select_types(detections: Detections, settings: Settings) -> Detections:
     types = settings.types or ()
     return replace(detections, spans=tuple(span for span in detections.spans if span.type in types))
@@ -130,6 +142,15 @@ BOUNDS = Stage(
         spans=tuple(bind(detections.spans, detections.tokens.texts, detections.bounds)),
     ),
     purpose="a span stays within cells, quotes, tags and sentences, also one that was joined",
+)
+
+REGIONS = Stage(
+    name="regions",
+    apply=lambda detections, _: replace(
+        detections,
+        spans=tuple(filter_spans(detections.spans, detections.tokens.texts, detections.regions)),
+    ),
+    purpose="names, numbers and times that a machine writes for itself are nobody's",
 )
 
 MERGING = (
@@ -184,11 +205,50 @@ STAGES = (
         guard="without it there is nothing to find; each detector is measured alone",
     ),
     BOUNDS,
+    REGIONS,
+    Stage(
+        name="headings",
+        apply=_drop_spans(trimming.is_heading),
+        purpose="a heading or a label of a form is nobody",
+    ),
+    Stage(
+        name="labels",
+        apply=_change_spans(lambda spans, tokens: overlaps.drop_labels(spans, tokens.texts)),
+        purpose="a key right before its value is nobody: `Handy 0151 23456789`",
+    ),
+    Stage(
+        name="filler",
+        apply=_drop_spans(trimming.is_filler),
+        purpose="a text that only shows type names nobody",
+    ),
+    Stage(
+        name="form numbers",
+        apply=_drop_spans(trimming.is_form_number),
+        purpose="a printed form is everybody's: `Form W-2`",
+    ),
+    Stage(
+        name="amounts",
+        apply=_drop_spans(trimming.is_amount),
+        purpose="an amount with two decimals is no identifier",
+    ),
     Stage(
         name="odds",
         apply=_change_spans(score_spans),
         purpose="scores names and details by how they look and by what else their text holds",
         condition=lambda settings: settings.scores,
+    ),
+    Stage(
+        name="windows",
+        apply=add_window_spans,
+        purpose="what its own paragraph shows to be private is private, whatever stands beside it",
+        condition=lambda settings: settings.scores,
+    ),
+    Stage(
+        name="dates",
+        apply=_set_dates,
+        purpose="all dates are hidden, or none; odds of names do not depend on it",
+        condition=lambda settings: settings.dates != "personal",
+        guard="an option of the user",
     ),
     Stage(
         name="surest",
@@ -207,12 +267,6 @@ STAGES = (
         apply=_drop_spans(trimming.is_illness_name),
         purpose="an illness is named after somebody, and is nobody",
         guard="what was diagnosed is what is asked about: `Hashimoto's`",
-    ),
-    Stage(
-        name="keys in capitals",
-        apply=_drop_spans(trimming.is_part_of_key),
-        purpose="a part of a variable's name is no value",
-        guard="settings keep their keys: `JWT_SIGNING_KEY`",
     ),
     Stage(
         name="trim",
@@ -255,6 +309,15 @@ STAGES = (
         condition=_is_personal,
     ),
     Stage(
+        name="located",
+        apply=_change_spans(
+            lambda spans, tokens: visibility.mark_located_private(spans, tokens.texts)
+        ),
+        purpose="the town of a private address is private",
+        condition=_is_personal,
+        guard="`ul. Miła 5 w Krakowie` says where somebody lives",
+    ),
+    Stage(
         name="level",
         apply=_separate_public,
         purpose="what is public stays",
@@ -277,6 +340,7 @@ PROPAGATING = (
         purpose="what is private once is private wherever else it stands",
     ),
     BOUNDS,
+    REGIONS,
     *MERGING,
 )
 """Stages that add every other occurrence of the detected values, in order.

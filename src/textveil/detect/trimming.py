@@ -6,12 +6,12 @@ Not here: titles (`name_bounds`), names of illnesses (`context_cues`), and the o
 """
 
 from collections.abc import Sequence
+from functools import cache
 
 import regex
 
 from textveil.detect.context_cues import CUE_WINDOW, is_illness
-from textveil.detect.keyvalue.field_names import MAX_KEY_CHARACTERS as LONGEST_KEY
-from textveil.detect.keyvalue.field_names import classify_key, is_secret
+from textveil.detect.keyvalue.field_names import classify_key
 from textveil.detect.name_bounds import MAX_TITLE_OVERHANG as LONGEST_TITLE
 from textveil.detect.name_bounds import (
     TITLES_WITH_STOP,
@@ -23,8 +23,9 @@ from textveil.detect.name_bounds import (
 from textveil.detect.patterns.times import extend_date
 from textveil.detect.quantities import AGE, find_age_end
 from textveil.detect.spans import GUESSING_DETECTOR, NAMES, NUMBER_TYPES, Span
-from textveil.text import LazyPattern
+from textveil.text import LazyPattern, lexicon, vocabulary
 
+_LETTERS = LazyPattern(r"\p{L}+")
 _FIGURE = LazyPattern(r"\d{1,3}(?!\d)")
 """The digits of an age, before its unit."""
 
@@ -42,13 +43,6 @@ _NUMBER = LazyPattern(
 """A number, including the leading signs of a telephone number."""
 
 
-_CONSTANT, _CONSTANT_BEFORE = (
-    regex.compile(r"[A-Z\d_]+(?![\p{L}\d_])"),
-    regex.compile(r"(?<![\p{L}\d_])[A-Z\d_]{0,64}\Z"),
-)
-"""A constant's name in capitals; and its part before a position."""
-
-
 def is_only_title(span: Span, texts: Sequence[str]) -> bool:
     """True if a person span is only titles ("Herr Dr.").
 
@@ -61,16 +55,88 @@ def is_only_title(span: Span, texts: Sequence[str]) -> bool:
     return is_nobody(word) or (word in TITLES_WITH_STOP and text[span.end : span.end + 2] == ". ")
 
 
-def is_part_of_key(span: Span, texts: Sequence[str]) -> bool:
-    """True if a guess is part of a variable's name (SENTRY_AUTH_TOKEN)."""
-    if span.source != GUESSING_DETECTOR:
-        return False
+_AMOUNT = LazyPattern(
+    r"(?:0|[1-9]\d{0,2}(?:([,. '])\d{3})(?:\1\d{3})*+|[1-9]\d{0,8})(?!\1)[.,]\d\d"
+)
+"""A number with two decimals."""
+
+
+def is_amount(span: Span, texts: Sequence[str]) -> bool:
+    """True if a number is an amount with two decimals, and nobody's."""
+    return (
+        span.type in NUMBER_TYPES
+        and span.is_own
+        and _AMOUNT.fullmatch(texts[span.text], span.start, span.end) is not None
+    )
+
+
+_FORM_NUMBER = LazyPattern(r"[A-Z]{0,3}-?\d{1,4}(?:-\d{1,4})?(?:-?[A-Z]{1,4})?")
+
+
+@cache
+def _compile_form_words() -> regex.Pattern[str]:
+    words = "|".join(map(regex.escape, sorted(vocabulary.get_words("form_words"), key=len)))
+    return regex.compile(rf"(?i)(?<!\w)(?:{words})\s{{1,3}}\Z")
+
+
+def is_form_number(span: Span, texts: Sequence[str]) -> bool:
+    """True if a guess is the number of a printed form (Form W-2)."""
     text = texts[span.text]
-    before = _CONSTANT_BEFORE.search(text, max(0, span.start - LONGEST_KEY), span.start)
-    behind = _CONSTANT.match(text, span.start)
-    key = before[0] + behind[0] if before and behind else ""
-    longer = "_" in key and len(key) > span.end - span.start
-    return longer and (is_secret(key) or classify_key(key) is not None)
+    return (
+        span.source == GUESSING_DETECTOR
+        and span.type in NUMBER_TYPES
+        and _FORM_NUMBER.fullmatch(text, span.start, span.end) is not None
+        and _compile_form_words().search(text, max(0, span.start - CUE_WINDOW), span.start)
+        is not None
+    )
+
+
+_ENUMERATED = LazyPattern(r"(?:\p{Lu}|\d{1,2}|[IVX]{1,5})[.)][ \t]{1,4}")
+_MAX_HEADING_CHARACTERS = 60
+
+
+def is_heading(span: Span, texts: Sequence[str]) -> bool:
+    """True if a guessed name is in a heading or a label of a form.
+
+    A line is a label if it is a key, and a heading if it is in capitals and of ordinary words;
+    behind a letter or number (B.), one ordinary word suffices.
+    """
+    text = texts[span.text]
+    if span.source != GUESSING_DETECTOR or span.type not in NAMES:
+        return False
+    start, stop = text.rfind("\n", 0, span.start) + 1, text.find("\n", span.end)
+    line = text[start : stop if stop >= 0 else len(text)].strip(" \t\r:*#")
+    if len(line) > _MAX_HEADING_CHARACTERS or "\n" in text[span.start : span.end]:
+        return False
+    number = _ENUMERATED.match(line)
+    title = line[number.end() :] if number else line
+    if not number and not title.isupper():
+        return title == text[span.start : span.end] and classify_key(title) is not None
+    return title.isupper() and (
+        classify_key(title) is not None
+        or lexicon.is_all_ordinary(title)
+        or (number is not None and any(map(lexicon.is_all_ordinary, title.split())))
+    )
+
+
+_MIN_FILLER_WORDS = 2
+"""The fewest words of filler that stand near a further one."""
+
+
+def is_filler(span: Span, texts: Sequence[str]) -> bool:
+    """True if a guessed name is filler among more of it (Lorem ipsum)."""
+    if span.source != GUESSING_DETECTOR or span.type not in NAMES:
+        return False
+    text, filler = texts[span.text], vocabulary.get_words("filler_words")
+    own = _LETTERS.findall(text[span.start : span.end].lower())
+    if not own or not filler.issuperset(own):
+        return False
+    around = (
+        text[max(0, span.start - CUE_WINDOW) : span.start],
+        text[span.end : span.end + CUE_WINDOW],
+    )
+    near = [word for part in around for word in _LETTERS.findall(part.lower())]
+    return sum(word in filler for word in near) >= _MIN_FILLER_WORDS
 
 
 def is_illness_name(span: Span, texts: Sequence[str]) -> bool:

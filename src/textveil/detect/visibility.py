@@ -9,13 +9,16 @@ from collections.abc import Sequence
 from textveil.detect.context_cues import CUE_WINDOW, is_beside_relation, is_relation
 from textveil.detect.normalization import split_atoms
 from textveil.detect.spans import NAMES, PRIVACY_THRESHOLD, Span
-from textveil.text import is_country, vocabulary
+from textveil.text import LazyPattern, is_country, vocabulary
 
 MAX_COUNTRY_CHARACTERS = 60
 """The longest name, in characters, that is looked up among the countries."""
 
 MIN_NAME_LETTERS = 4
 """The fewest letters of a word that identifies a name in an address."""
+
+_LINK = LazyPattern(r"[\s,(]{1,3}(?:\p{Ll}{1,3}\s)?\Z")
+"""The text between an address and the town in which it lies."""
 
 
 def is_at_level(span: Span, level: str) -> bool:
@@ -74,6 +77,27 @@ def mark_reachable_private(spans: Sequence[Span], texts: Sequence[str]) -> list[
         if span.type == "PERSON"
         and address_words[span.text]
         and _is_in_address(texts[span.text][span.start : span.end], address_words[span.text])
+        else span
+        for span in spans
+    ]
+
+
+def mark_located_private(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
+    """Marks places as private that say where a private address lies.
+
+    They stand right behind it, with at most a short word between.
+    """
+    ends = {
+        (span.text, span.end)
+        for span in spans
+        if span.type == "ADDRESS" and span.privacy_score >= PRIVACY_THRESHOLD
+    }
+    return [
+        span._replace(privacy_score=1.0)
+        if span.type == "LOCATION"
+        and ends
+        and (link := _LINK.search(texts[span.text], max(0, span.start - 8), span.start))
+        and (span.text, link.start()) in ends
         else span
         for span in spans
     ]

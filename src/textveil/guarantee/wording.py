@@ -41,7 +41,7 @@ TYPE_NOUNS = {
     "SECRET": ("key or password", "keys or passwords"),
     "CRYPTO": ("wallet address", "wallet addresses"),
     "BIRTH_DATE": ("date of birth", "dates of birth"),
-    "DATE": ("personal date", "personal dates"),
+    "DATE": ("date", "dates"),
     "AGE": ("age", "ages"),
     "ADDRESS": ("postal address", "postal addresses"),
     "COORDINATES": ("pair of coordinates", "pairs of coordinates"),

@@ -324,7 +324,9 @@ def _find_behind_name(text: str, value: Value, end: int) -> Iterator[Value]:
             yield second
     for number in _TELEPHONE.finditer(text, value.end, end):
         if 8 <= sum(map(str.isdigit, number[0])) <= 14:
-            yield Value(*number.span(), "PHONE", True)
+            # A bracket around the whole number is no part of it.
+            begin = number.start() + (")" not in number[0] and number[0].count("("))
+            yield Value(begin, number.end(), "PHONE", True)
 
 
 def _is_login_of(login: str, name: str) -> bool:

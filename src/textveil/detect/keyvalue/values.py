@@ -12,6 +12,7 @@ from typing import NamedTuple
 import regex
 
 from textveil.detect.patterns.accounts import BIC, is_bic
+from textveil.detect.patterns.checksums import mod97
 from textveil.detect.patterns.rules import Expression
 from textveil.text import LazyPattern, lookup_ranks, vocabulary
 from textveil.text.lexicon import is_all_ordinary
@@ -369,7 +370,18 @@ def _read_form(kind: str, text: str, start: int, end: int, *, whole: bool) -> Va
     partly = whole and kind not in ("phone", "national", "date", "birth") and remainder.strip(" .)")
     if remainder[:1].isalnum() or partly or not _is_plausible(kind, match.group()):
         return None
-    return Value(start, match.end(), type_, True)
+    stop = _find_iban_end(text, start, match.end()) if kind == "iban" else match.end()
+    return Value(start, stop, type_, True)
+
+
+_SHORTEST_IBAN = 15
+
+
+def _find_iban_end(text: str, start: int, end: int) -> int:
+    """Finds the end of an IBAN that a bank's code follows, by its check digits."""
+    least = start + _SHORTEST_IBAN
+    stops = [end, *(at for at in range(least, end) if text[at] == " ")]
+    return next((stop for stop in sorted(stops)[::-1] if mod97(text[start:stop])), end)
 
 
 def _is_plausible(kind: str, value: str) -> bool:

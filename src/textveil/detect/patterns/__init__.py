@@ -72,11 +72,6 @@ _AND = LazyPattern(
     r"[ ]?[,;/&][ ]{0,2}|[ ](?:and|or|und|oder|et|ou|y|o|e|i|oraz|en|ve|veya|và|hoặc|и|или|\+)[ ]|[\x01、]{1,3}",
     regex.IGNORECASE,
 )
-_STAMP = LazyPattern(
-    r"""(?xm) ^[ ]*+ [\[(]?+ (?: (?:19|20)\d\d [\-/.] \d\d [\-/.] \d\d | \d\d-\d\d ) [T ,]{1,2}
-    \d\d : \d\d (?: : \d\d (?: [.,]\d{1,9} )?+ )?+"""
-)
-"""The time stamp at the start of a log line."""
 
 
 def _guard_check_digits(rules: Iterable[Rule]) -> Iterator[Rule]:
@@ -161,11 +156,9 @@ class Patterns:
         spans = []
         for number, text in enumerate(texts):
             signal_progress()
-            plain, places = _convert_to_plain(replace_separators(text))
-            matches = _cut_stamps(plain, self._find_matches(plain))
-            for start, end, type_, score, private in _resolve_overlaps(
-                plain, _mark_owned(plain, matches)
-            ):
+            plain, places = convert_to_plain(replace_separators(text))
+            matches = _mark_owned(plain, [*self._find_matches(plain)])
+            for start, end, type_, score, private in _resolve_overlaps(plain, matches):
                 first, last = (
                     # One past the last visible character, without invisible ones behind it.
                     (start, end) if places is None else (places[start], places[end - 1] + 1)
@@ -256,7 +249,7 @@ def _map_plain_forms() -> dict[int, str]:
     }
 
 
-def _convert_to_plain(text: str) -> tuple[str, list[int] | None]:
+def convert_to_plain(text: str) -> tuple[str, list[int] | None]:
     """Returns a text in plain form, with its original indices.
 
     The indices are those of each character; None if they are unchanged.
@@ -429,28 +422,6 @@ CONCLUSIVE_TYPES = ("EMAIL", "IP", "IBAN", "CARD", "NATIONAL_ID", "SECRET")
 """Identifiers whose form alone is conclusive: a web address that holds one is private."""
 
 
-def _cut_stamps(plain: str, hits: Iterable[RuleMatch]) -> list[RuleMatch]:
-    """Cuts numbers and secrets out of the time stamps of logs.
-
-    Matches inside a stamp are dropped, others begin behind it.
-    """
-    stamps = [match.span() for match in _STAMP.finditer(plain)] if ":" in plain else []
-    outside = []
-    for hit in hits:
-        at = bisect_left(stamps, hit.start, key=lambda stamp: stamp[1] - 1)
-        if (
-            hit.type in (*NUMBERED_TYPES, "SECRET")
-            and at < len(stamps)
-            and stamps[at][0] <= hit.start
-        ):
-            remainder = _WRITTEN.search(plain, stamps[at][1], max(hit.end, stamps[at][1]))
-            if remainder is None:
-                continue
-            hit = hit._replace(start=remainder.start(), end=remainder.end())
-        outside.append(hit)
-    return outside
-
-
 def _mark_owned(plain: str, hits: list[RuleMatch]) -> list[RuleMatch]:
     """Marks web addresses of persons as private.
 
@@ -492,7 +463,7 @@ def _resolve_overlaps(plain: str, hits: Iterable[RuleMatch]) -> list[RuleMatch]:
     """
     resolved: list[RuleMatch] = []
     for match in sorted(
-        _join_same_type(hits),
+        _drop_inner_phones(_join_same_type(hits)),
         key=lambda f: (-f.score, f.start - f.end, f.start, IDENTIFIERS.index(f.type)),
     ):
         # `resolved` is sorted and without overlaps, so two searches find all that the match meets.
@@ -513,6 +484,20 @@ def _resolve_overlaps(plain: str, hits: Iterable[RuleMatch]) -> list[RuleMatch]:
                 remainders.append(match._replace(start=inner.start(), end=inner.end()))
         resolved[at:stop] = sorted([*resolved[at:stop], *remainders])
     return resolved
+
+
+def _drop_inner_phones(hits: Sequence[RuleMatch]) -> list[RuleMatch]:
+    """Drops the telephone numbers in the midst of an address: they are postcodes.
+
+    Words right before it still prove a number a telephone's.
+    """
+    addresses = sorted(hit[:2] for hit in hits if hit.type == "ADDRESS")
+
+    def is_inner(hit: RuleMatch) -> bool:
+        at = bisect_left(addresses, (hit.start, 0)) - 1
+        return at >= 0 and hit.end < addresses[at][1]
+
+    return [hit for hit in hits if hit.type != "PHONE" or hit.score == 1 or not is_inner(hit)]
 
 
 def _join_same_type(hits: Iterable[RuleMatch]) -> list[RuleMatch]:

@@ -8,12 +8,10 @@ import regex
 
 from textveil.detect.patterns import checksums as sums
 from textveil.detect.patterns.rules import (
-    LINK,
     NUMBER_END,
     NUMBER_START,
     Expression,
     Rule,
-    build_context,
     guard_rules,
     make_keyed_rule,
     make_linked_rule,
@@ -145,14 +143,7 @@ RULES = (
         digits=4,
     ),
     # codes of banks: behind their name, behind an IBAN, and with the office XXX
-    Rule(
-        "ACCOUNT",
-        Expression(rf"(?: [^\n:;,.]{{0,30}} : )? {LINK} (?<!\w) (?P<value> {BIC} )"),
-        score=0.97,
-        check=is_bic,
-        adjacent=True,
-        **build_context(_BICS),
-    ),
+    make_linked_rule("ACCOUNT", _BICS, BIC, digits=0, check=is_bic, score=0.97, wordy=True),
     Rule(
         "ACCOUNT",
         Expression(

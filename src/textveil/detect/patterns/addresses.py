@@ -8,10 +8,22 @@ from typing import Any
 
 import regex
 
-from textveil.detect.patterns.rules import Expression, Rule, build_context, make_word_set
+from textveil.detect.patterns.rules import (
+    Expression,
+    Rule,
+    build_context,
+    list_triggers,
+    make_choice,
+    make_word_set,
+)
 from textveil.text import LazyPattern
 
-_NUMBER = r"\d{1,6}(?:(?:[a-z]|[ ][a-z](?![ ](?-i:[a-z])))(?!\w|\.[ ]?\d))?(?:[\-/](?:\d{1,5}[a-z]?|[a-z](?!\w)))?"
+_NUMBER = r"""
+    \d{1,6}
+    (?: (?: [a-z] | [ ] (?: (?-i:[A-Z]) (?![ ](?-i:[a-z])) | [a-z] (?![ ]\p{L}) ) ) (?! \w | \.[ ]?\d ) )?
+    (?: [\-/] (?: \d{1,5}[a-z]? | [a-z](?!\w) ) )?
+"""
+"""A house number: 18/7, 12 B, but no word behind it ("43 w Warszawie")."""
 _SHORT = r"(?:(?<=\b\p{L}{1,3})\.)?"
 _WORD = rf"[\p{{L}}\d][\p{{L}}\p{{M}}\d'\-]{{0,30}} {_SHORT}"
 _NAME = rf"(?-i:[\p{{Lu}}\p{{Lt}}])[\p{{L}}\p{{M}}'\-]{{0,30}} {_SHORT}"
@@ -43,28 +55,34 @@ _APART = r"""
     (?: stra(?:ß|ss)e | allee | platz | weg | gasse | ring | ufer | damm | utca | u\. | út | tér | terrasse | väg | gata
       | vej | allé | tee | puiestee | mnt )
 """
-_BEFORE_NAME = r"""
-    (?: c\.so | p\.zza | v\.le | rue | avenue | av\.? | avda\.? | avenida | bd | boulevard | place | allées? | chemin
-    | impasse | quai | cours
-      | route | via | viale | piazza | piazzale | corso | largo | vicolo | strada | calle
-      | c/ (?! [ ]?\d{1,2}[ ]?(?:h|hs|horas?|d[íi]as?)(?!\p{L}) ) | carrer | camino | camiño | ronda
-      | paseo | plaza | rúa | rua | r\. | r | travessa | praça | praca | estrada | alameda | ul\. | ulica | ulice | al\.
-      | aleja | os\. | trg | nám\. | náměstí | leof\. | λεωφόρος | odos | οδός | jl\. | jalan )
+_BEFORE_NAME = rf"""
+    (?: {make_choice("address_words.ways")}
+      (?! (?<=c/) [ ]?\d{{1,2}}[ ]?(?:h|hs|horas?|d[íi]as?)(?!\p{{L}}) ) )
 """
-_DOOR = r"[ ]? (?: \# [ ]? )? (?: \d{1,5}[a-z]? | [a-z]\d{1,4} | (?-i:[A-Z]) ) (?!\w)"
 _MONTH = (
     r"(?-i: (?: Jan | Feb | Mar | Apr | May | Jun | Jul | Aug | Sep | Oct | Nov | Dec ) [a-z]*+ )"
 )
-_HOME = rf"""
-    (?<!\w) (?: apt\.? | apartment | suite | flat | wohnung | whg\.? | appt\.? (?! [ ] \d{{1,2}} [ ] {_MONTH} )
-      | appartement ) {_DOOR}
+_DOOR = rf"""
+    (?! [ ] \d{{1,2}} [ ] {_MONTH} )
+    [ ]? (?: (?: \# | : | n[°º] | n[or]\.? (?![\p{{L}}]) ) [ ]? )?
+    (?: \d{{1,5}}[a-z]? (?: [/\-] \d{{1,4}}[a-z]? )? | [a-z]\d{{1,4}} | (?-i: [A-Z] | [IVX]{{1,4}} ) ) (?!\w)
 """
+_HOME = rf"(?<!\w) {make_choice('address_words.homes')} {_DOOR}"
+_SIDE_OF_FLOOR = make_choice("address_words.sides")
+_FLOOR = rf"""
+    (?<!\w) (?: \d{{1,2}} (?: \.?[ºª°] | \. | st | nd | rd | th | er?(?!\w) | [èe]me )? | (?-i:[IVX]{{1,4}}\.?) )
+    (?: [ ]? {make_choice("address_words.floors")} (?!\w) (?: [ ] {_SIDE_OF_FLOOR} (?!\w) )?
+      | (?<=[.ºª°]) [ ]? {_SIDE_OF_FLOOR} (?!\w)
+      | (?<=[ºª°]) (?: [ ]? (?-i:[A-Z]) )? (?!\w) )
+"""
+"""The number of a floor: 2. OG, 3e étage, 2º izq., 3. tv."""
 _UNIT = rf"""
-    (?: {_HOME}
-      | \d{{1,2}}\.?[ºª°] (?: [ ]? (?: izq | dcha | dto | drt | esq | dir | frente | (?-i:[A-Z]) ) (?!\w) \.? )?
-      | (?<!\w) (?: m\. | lok\. | mieszk\.? | scala | esc\. | puerta | bloque | portal | porta | bus | bte | interno
-        | étage | etg\.? | hal | og ) {_DOOR}
-      | (?<!\w) (?: ste\.? | unit | fl\.? | floor | room | rm\.? | piso | interno | bldg\.? | building | \# ) {_DOOR} )
+    (?: {_HOME} | {_FLOOR} | (?<!\w) {make_choice("address_words.parts")} (?!\w)
+      | (?<!\w) {make_choice("address_words.units")} {_DOOR} | \# {_DOOR} )
+"""
+_DISTRICT = rf"""
+    (?: (?<!\w) {make_choice("address_words.districts")} [ ]? (?: (?: {_OF} [ ] | d' ) )? [\p{{L}}][\p{{L}}'\-]{{2,30}}
+        (?: [ ] {_NAME} ){{0,2}} )
 """
 _STATE = r"(?-i: [A-Z]{2} )"
 _BRITISH = r"[A-Z]{1,2}\d[A-Z\d]?[ ]?\d[ABD-HJLNP-UW-Z]{2}"
@@ -80,7 +98,7 @@ _NO_TOWN = (
     r"| that | and | but | please | my | his | her ) (?!\w)"
 )
 _TAIL = rf"""
-    (?: (?:{_GAP}|[ ][\-][ ]) {_UNIT} ){{0,2}}
+    (?: (?:{_GAP}|[ ][\-][ ]) {_UNIT} ){{0,6}}
     (?: (?<= \d ) (?: [ ]? [\n,] [\s,]{{0,3}}+ (?: [\p{{L}}.'\-]{{2,20}}+ [ ] ){{0,3}} [\p{{L}}\-]{{2,20}}+ ){{1,2}}
         [ ] \d{{5}} (?!\w) )?
     (?: (?:{_GAP}|[ ]-[ ]) (?: (?:[A-Z]{{1,2}}-)? {_CODE} [ ] {_TOWN}
@@ -88,6 +106,7 @@ _TAIL = rf"""
                  | {_TOWN} {_GAP} {_STATE} (?!\w)
                  | (?<=,[ ]) (?!{_NO_TOWN}) {_TOWN} (?: [ ] (?-i:[A-Z]{{1,2}}\d{{1,2}}[A-Z]?|[A-Z]{{2,3}}) (?!\w) )?
                    (?= [ ]? (?: \Z | [\n.;:()|"'<!?,] ) | [ ](?-i:[a-z]) ) ) )?
+    (?: {_GAP} {_DISTRICT} ){{0,4}}
 """
 """The optional rest behind a street: a unit, and a town with its postal code or state."""
 
@@ -125,6 +144,8 @@ def is_street(value: str) -> bool:
         return False
     *names, way = _split_words(match.group())
     small = {*filter(str.islower, names)} - _OFS
+    if small and way.isupper():  # "09-10 zapisano ST"
+        return False
     if small & _NO_WAYS or any(name.endswith("'s") for name in names):
         return False
     is_capitalized = not small and not way.islower()
@@ -268,25 +289,19 @@ RULES = (
     # 12, rue de la Paix; Via Roma 5; ul. Miła 53
     make_address_rule(
         rf"{_EDGE} (?: {_NUMBER} (?: [ ] (?:bis|ter) )? ,? [ ] ){{1,2}} {_BEFORE_NAME}"
-        rf" (?: [ ] | (?<=[./]) ) (?: {_OF} [ ] | [dl]' ){{0,3}}"
+        rf" (?: [ ] | (?<= \p{{L}}{{2}}\. | / ) ) (?: {_OF} [ ] | [dl]' ){{0,3}}"
         rf" {_WORD} {_MORE}{{0,5}} (?: ,? [ ] (?: n[°º.]{{0,2}} [ ]? )? (?!\d{{5}}) {_NUMBER} (?!\w) )? {_TAIL}",
         0.7,
         check=is_numbered,
         numeric_prefix=True,
     ),
     make_address_rule(
-        rf"(?<!\w) {_BEFORE_NAME} (?: [ ] | (?<=[./]) ) (?: {_OF} [ ] | [dl]' ){{0,3}} {_NAME}"
+        rf"(?<!\w) {_BEFORE_NAME} (?: [ ] | (?<= \p{{L}}{{2}}\. | / ) ) (?: {_OF} [ ] | [dl]' ){{0,3}}"
+        rf" (?: \d{{1,2}} [ ] )? {_NAME}"
         rf" {_MORE}{{0,5}} ,? [ ] (?: n[°º.]{{0,2}} [ ]? )?"
         rf" {_NUMBER} (?!\w) {_TAIL}",
         0.7,
-        "c.so |p.zza |v.le |rue |avenue |av. |av |avda|avenida|bd |boulevard|place "
-        "|allée|chemin|impasse|quai "
-        "|cours |route |via |viale"
-        "|piazza|corso |largo |vicolo|strada |calle |c/|carrer |camino |camiño |ronda |paseo "
-        "|plaza |rúa |rua |r. "
-        "| r |travessa|praça|praca|estrada |alameda |ul. |ulica|ulice| al. |aleja | os. |trg "
-        "|nám|leof|λεωφόρος|odos"
-        "|οδός|jl. |jalan ",
+        "|".join(list_triggers("address_words.ways")),
         check=is_numbered,
     ),
     make_address_rule(
@@ -300,13 +315,11 @@ RULES = (
     ),
     # post office boxes and military addresses
     make_address_rule(
-        rf"(?<!\w) (?: {_NUMBER} [ ] )? (?: p\.?[ ]?o\.?[ ]?box | post[ ]office[ ]box | postfach | postbus"
-        rf" | bo[îi]te[ ]postale | b\.p\. | bp (?= [ ]? \d{{1,5}} [,\s]{{1,3}} \d{{5}} )"
-        rf" | apartado (?: [ ]de[ ]correos )? | casella[ ]postale | c\.p\."
-        rf" | private[ ]bag ) [ ]? (?:n[°º.][ ]?)?"
+        rf"(?<!\w) (?: {_NUMBER} [ ] )? (?: {make_choice('address_words.boxes')}"
+        rf" | bp (?= [ ]? \d{{1,5}} [,\s]{{1,3}} \d{{5}} ) ) [ ]? (?:n[°º.][ ]?)?"
         rf" \d{{1,6}} (?!\w) (?: [ ] {_NAME} [ ] {_NAME} )? {_TAIL}",
         0.8,
-        "box|postfach|postbus|postale|b.p.|bp |bp1|bp2|apartado|c.p.|private bag",
+        "|".join((*list_triggers("address_words.boxes"), "bp ", "bp1", "bp2")),
         guard=_LINE,
     ),
     make_address_rule(
@@ -336,7 +349,15 @@ RULES = (
         rf"(?: (?<![\w.]) (?: {_NUMBER} [ ] )? (?: {_NAME} [ ] (?: {_OF} [ ] )? ){{1,5}} (?: {_NUMBER} \.? )? {_GAP} )?"
         rf" {_HOME} {_TAIL}",
         0.65,
-        "apt|apartment|suite|flat|wohnung|whg|appt|appartement",
+        "|".join(list_triggers("address_words.homes")),
+        guard=_LINE,
+    ),
+    # a village with a number, and where it lies: Nowa Wieś 17, gmina Michałowice
+    make_address_rule(
+        rf"(?<!\w) (?: {_NAME} [ \-] ){{0,3}} {_NAME} [ ] {_NUMBER} (?!\w) (?: {_GAP} {_DISTRICT} ){{1,4}}",
+        0.7,
+        "|".join(list_triggers("address_words.districts")),
+        check=is_place,
         guard=_LINE,
     ),
     make_address_rule(

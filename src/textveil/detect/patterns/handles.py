@@ -420,6 +420,17 @@ RULES = (
     ),
     Rule(
         "HANDLE",
+        Expression(  # the users of a list of rights
+            r"(?<= (?: \b acls[ ] to:[ ] | permissions:[ ] (?:Set)?\( ) [^\n)]{0,60} (?<![\w.\-]) )"
+            r" (?P<value> [a-z_][\w.\-]{1,31}+ ) (?= [,)\s] | $ )"
+        ),
+        score=0.8,
+        check=is_user,
+        triggers=("acls to:", "permissions:"),
+        window=(0, 110),
+    ),
+    Rule(
+        "HANDLE",
         Expression(
             r"(?<!\w) user [ ] (?P<value> [\p{L}_][\w.\-]{2,31}+ ) [ ]"
             r" (?: logged | login | log[ ]?in | authenticated | uploaded | downloaded | signed | from[ ]\d"

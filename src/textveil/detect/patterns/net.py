@@ -102,7 +102,7 @@ _TOP = (
     "com|org|net|edu|gov|mil|info|biz|io|ai|app|dev|xyz|online|shop|site|cloud|tech|blog|example|"
     "de|fr|uk|nl|eu|ch|ru|jp|cn|au|br|pl|se|cz|ca|dk|fi|pt|gr|hu|ro|kr|mx|nz|ie|tv|ua"
 )
-_WORD_TOPS = "it|es|at|be|in|us|co|me|tr|vn"
+_WORD_TOPS = "it|es|at|be|in|us|co|me|tr|vn|hk|tw|sg|za"
 """Top-level domains that are also words: found only in addresses of three parts."""
 _QUERY = r"(?:[a-z]*[_\-]?)?(?:token|key|apikey|sig|signature|password|passwd|pwd|secret|auth|code|session|sid|jwt)"
 _CLOSE = rf"(?! [),] {FOREIGN} [^\s?=&]{{0,99}}+ (?![?=&]) ) [^\s<>\"|\\^`{{}}「」『』【】《》、。]"
@@ -292,9 +292,9 @@ RULES = (
     Rule(
         "HOST",
         Expression(
-            r"(?m) ^ (?: <\d{1,3}> )? \p{L}{3,4}\.? [ ]{1,2} \d{1,2} [ ]"
-            r" \d\d:\d\d:\d\d [ ] (?P<value> (?! localhost | [\w\-]{1,40}: ) [a-z][\w.\-]{1,62} ) [ ]"
-            r" [\w./\-]{1,40} (?: \[\d+\] )? :"
+            r"(?m) (?: ^ | (?<=[ ]) ) (?: <\d{1,3}> )? \p{L}{3,4}\.? [ ]{1,2} \d{1,2} [ ]"
+            r" \d\d:\d\d:\d\d [ ] (?P<value> (?! localhost | [\w\-]{1,40}: ) [a-z][\w.\-]{1,62} )"
+            r" (?: / [\w.\-]{1,62} )? [ ] [\w./\-]{1,40} (?: \([\w\-]{1,40}\) )? (?: \[\d+\] )? :"
         ),
         score=0.9,
         check=is_own_host,

@@ -97,7 +97,7 @@ NATIONAL = (
     make_number_rule(r"\d{6}_\d{5}", sums.is_fodselsnummer),
     make_number_rule(r"\d\d\.\d\d\.\d\d-\d{3}\.\d\d | \d{11}", sums.is_rijksregister),
     make_number_rule(r"756_\d{4}_\d{4}_\d\d", sums.is_ahv),
-    make_number_rule(r"[2-9]\d{3}([ \-])\d{4}\1\d{4}(?![ ]\d{4})", sums.verhoeff),
+    make_number_rule(r"(?<!\d{4}[ \-])[2-9]\d{3}([ \-])\d{4}\1\d{4}(?![ ]\d{4})", sums.verhoeff),
     make_number_rule("12", sums.verhoeff, context="aadhaar|aadhar|uidai"),
     make_number_rule(r"[STFGM]_\d{7}_[A-Z]", sums.is_nric),
     make_number_rule("8,9", sums.is_tfn, context="tfn|tax file"),

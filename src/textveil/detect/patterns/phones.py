@@ -8,10 +8,11 @@ Not here: numbering plans, which come from the library `phonenumbers`; extension
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
+import numpy as np
 import regex
 
 from textveil.detect.patterns.rules import FOREIGN, ContextWords, Expression, FoldedText
-from textveil.text import LazyPattern
+from textveil.text import LazyPattern, lexicon
 
 PLANS = ("US", "GB", "DE", "FR", "ES", "IT", "NL", "SE", "AU", "IN", "BR", "JP")
 """Countries whose numbering plan is used without a context word nearby."""
@@ -69,7 +70,7 @@ _CANDIDATE = Expression(
     (?! [\w%€£$¥₩₹₽°] | [.:\-/] \d | ,\d{3}(?!\d) )"""
 )
 _WORDS = ContextWords(
-    "phone|phones|cel|cel.|cél|fono|tlf|tfno|línea|móv|telephone|tel|telefon*|téléphone*|tél|teléfono|teléfonos"
+    "phone|phones|mob|mob.|cel|cel.|cél|fono|tlf|tfno|línea|móv|telephone|tel|telefon*|téléphone*|tél|teléfono|teléfonos"
     "|telefoon|telefoonnummer|mobile|mobil|mobiel"
     "|cell|cellphone|fax|call|calls|called|calling|call #|ring|dial|reach|reached|contact|text "
     "me|text him|text her"
@@ -113,13 +114,17 @@ _DATE = LazyPattern(
     r"""(?:1\d|20)\d\d[.\-/ ][01]?\d[.\-/ ][0-3]?\d (?:[ ]\d{1,2})?
     | (?:[0-3]?\d[.\-/ ][01]?\d|[01]?\d[.\-/ ][0-3]?\d)[.\-/ ](?:19|20)?\d\d (?:[ ]*-[ ]*\d.*|[ ]\d{1,2})?
     | (?:1\d|20)\d\d[ ]?[\-/ ][ ]?(?:1\d|20)?\d\d
+    | \d{1,6}/\d{1,2}/(?:19|20)\d\d
     | (?:0?[1-9]|1[0-2])[ ]?[./][ ]?(?:19|20)\d\d | .*\((?:1\d|20)\d\d\)? | \d{1,3}[ ]?-[ ]?\d{1,3}
     | (?:[01]?\d|2[0-4])[.:][0-5]\d[ ]?-[ ]?(?:[01]?\d|2[0-4])[.:][0-5]\d
     | \d{1,3}(?:\.\d{1,3}){3}""",
     regex.VERBOSE,
 )
-"""Dates, months, hours, ranges of years and of small numbers, IP addresses: no telephone numbers in
-any context."""
+"""No telephone numbers in any context.
+
+They are dates, months, numbers of papers with their year, hours, ranges of years and of small
+numbers, and IP addresses.
+"""
 _DECIMALS = LazyPattern(r"(?:.*\D)?\d\.\d+(?:[ (),\-].*)?")
 """A decimal with one digit before its point, and its neighbours in a table."""
 _AMOUNT = LazyPattern(r"\d{1,9}\.\d{1,9}|(?!0\d[ ])\d{1,3}(?:[. ]\d{3}){1,5}")
@@ -171,6 +176,13 @@ _NOBODYS = Expression(
 """Dummies, and numbers that cost nothing or a fee: the hotlines of firms and offices."""
 _SEQUENCE = ("0123456789", "01234567890", "0987654321")
 _BETWEEN = LazyPattern(r"(?<=\d{5})[ ][\-/][ ](?=[\d(]{3})")
+_HEAD = LazyPattern(
+    r"(?:\A|\n)[ \t>*•\-]{0,6}+((?:\p{Lu}[\p{L}\p{M}'.\-]*+[ ]?){1,4})[:,;(\- ]{0,3}\Z"
+)
+"""The name at the start of a line, before a number."""
+_LINE_END = LazyPattern(r"[ \t)]*+(?:\n|\Z)")
+Hit = tuple[int, int, float]
+"""The start, end and score of a number."""
 WORD_DISTANCE = 45
 MAX_ANNOUNCED_CHARACTERS = 17
 """The longest number, in characters, that words right before it prove a telephone's."""
@@ -185,9 +197,7 @@ def are_regions(regions: Sequence[str]) -> bool:
     return set(regions) <= phonenumbers.SUPPORTED_REGIONS
 
 
-def find_phones(
-    plain: str, folded: FoldedText, regions: Sequence[str]
-) -> Iterator[tuple[int, int, float]]:
+def find_phones(plain: str, folded: FoldedText, regions: Sequence[str]) -> Iterator[Hit]:
     """Finds the telephone numbers of a text.
 
     A number with a country code must be possible in that country. A number without must be grouped
@@ -202,6 +212,7 @@ def find_phones(
         The start, end and score of each number.
     """
     words: list[int] | None = None
+    entries: list[tuple[int, str, Hit]] = []
     for match in _CANDIDATE.compiled.finditer(plain):
         if words is None:
             words = sorted(begin for begin, _ in _WORDS.find(folded))
@@ -213,6 +224,13 @@ def find_phones(
             at = start + link.end()
             if second := _CANDIDATE.compiled.match(plain, at):
                 hit = _match_phone(plain, at, second, regions, has_word=has_word)
+        if hit is None and (head := _HEAD.search(plain, max(0, start - 80), start)):
+            # Nothing is near but a name: the whole list says whether it is one of persons.
+            if _LINE_END.match(plain, end) and (
+                listed := _match_phone(plain, start, match, regions, has_word=True)
+            ):
+                entries.append((head.start(), head[1], listed))
+            continue
         if hit is not None and not _is_public(plain[hit[0] : hit[1]]):
             first, last, score = hit
             named = (
@@ -223,6 +241,27 @@ def find_phones(
             yield first, last, 1.0 if named else score
     for match in _MASKED.compiled.finditer(plain):
         yield *match.span(), 0.8
+    yield from _select_contacts(plain, entries)
+
+
+def _select_contacts(plain: str, entries: Sequence[tuple[int, str, Hit]]) -> Iterator[Hit]:
+    """Selects the numbers of lists in which most lines begin with a person's name."""
+    lists: list[list[tuple[int, str, Hit]]] = []
+    for entry in entries:
+        if lists and not plain[lists[-1][-1][2][1] : entry[0] + 1].strip(" \t)\n"):
+            lists[-1].append(entry)
+        else:
+            lists.append([entry])
+    for lines in lists:
+        if 2 * sum(_begins_with_name(head) for _, head, _ in lines) >= len(lines):
+            yield from (hit for *_, hit in lines if not _is_public(plain[hit[0] : hit[1]]))
+
+
+def _begins_with_name(head: str) -> bool:
+    """True if the first word is a person's name, and no place or ordinary word."""
+    first = head.split()[0].strip(".,")
+    mark = int(lexicon.mark_words([first], np.array([0, 1], np.int64))[0])
+    return mark & ~lexicon.PUBLIC_MARK == lexicon.NAME_MARK
 
 
 def _is_public(number: str) -> bool:
@@ -232,7 +271,7 @@ def _is_public(number: str) -> bool:
 
 def _match_phone(
     plain: str, start: int, match: regex.Match[str], regions: Sequence[str], *, has_word: bool
-) -> tuple[int, int, float] | None:
+) -> Hit | None:
     end, whole = match.end(), match.group()
     number = whole[: match.start("extension") - start] if match["extension"] else whole
     if _DECIMALS.fullmatch(number) and number[0] != "(":

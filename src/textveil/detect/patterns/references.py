@@ -39,6 +39,7 @@ _DATE = LazyPattern(
     regex.VERBOSE,
 )
 _YEAR = LazyPattern(r"(?:19|20)\d\d")
+_YEARLY = LazyPattern(r"/(?:19|20)\d\d(?:/|\Z)")
 _THOUSANDS = LazyPattern(r"\d{1,3}(?:\.\d{3})+")
 _DECIMAL = LazyPattern(r"\d+\.\d{1,2}|v\d+(?:\.\d+){1,3}|\d+(?:\.\d+){2,3}", regex.IGNORECASE)
 _MEASURE = LazyPattern(
@@ -126,8 +127,12 @@ def is_telling(value: str) -> bool:
 
 
 def is_dateless(value: str) -> bool:
-    """True if a value has an issued number's digits, and no date."""
-    return has_digits(value) and not _DATE.fullmatch(value)
+    """True if a value has an issued number's digits, and no date.
+
+    A number with letters and a year between slashes is a paper's: FV/2024/03/0047.
+    """
+    dated = _DATE.fullmatch(value) or (not value[0].isdigit() and _YEARLY.search(value))
+    return has_digits(value) and not dated
 
 
 def is_booking(value: str) -> bool:
@@ -350,7 +355,7 @@ _WORDS_BY_TYPE = {
     "|جواز السفر|पासपोर्ट*|national id|identity card|identity number|id card|id number"
     "|personalausweis|personalausweisnummer|ausweisnummer|steuer-id|steuernummer|st.-nr"
     "|carte d'identité|carta d'identità|codice fiscale|partita iva|cédula|cartão de cidadão"
-    "|identiteitskaart|dowód|cmnd|mã số thuế|身份证*|身份證*|社保*|マイナンバー"
+    "|identiteitskaart|dowód|dowodu|cmnd|mã số thuế|身份证*|身份證*|社保*|マイナンバー"
     "|在留カード*|주민등록번호*|полис|رقم الهوية|आधार*|पैन*|मतदाता*",
     "LICENCE": "driver license|drivers license|driver's license|driving licence|driving license"
     "|license number|licence number|license no|licence no|dl no|dl #|dl number|gmc|bar number"
@@ -364,6 +369,11 @@ _WORDS_BY_TYPE = {
     "|dossier médical|historia clínica|número de paciente|cartella clinica",
 }
 """Words before a number, by the type of the number."""
+_CARDS = (
+    "identity card|personalausweis|carte d'identité|carta d'identità|documento de identidad|bilhete de identidade"
+    "|dowód osobisty|dowod osobisty|dowodu osobistego|dowodem osobistym|dowodem o numerze|občanský průkaz"
+)
+"""Identity cards by their full names, behind which further words may stand."""
 _VEHICLES = (
     "vin|vehicle identification|chassis|fahrgestellnummer|fahrgestell-nr|fahrgestell|fin|châssis"
     "|n° de châssis|bastidor|chassi|telaio|chassisnummer|nadwozia|nr vin|şasi no|số khung|车架号*"
@@ -398,7 +408,17 @@ RULES = (
             make_linked_rule(kind, names, _CODE, check=is_dateless, score=0.86)
             for kind, names in _WORDS_BY_TYPE.items()
         ),
-        make_linked_rule("VIN", _VEHICLES, r"[A-HJ-NPR-Z\d]{17}", check=has_digits, score=0.88),
+        make_linked_rule(
+            "NATIONAL_ID", _CARDS, _CODE, digits=4, check=is_dateless, score=0.86, wordy=True
+        ),
+        make_linked_rule(
+            "VIN",
+            _VEHICLES,
+            r"[A-HJ-NPR-Z\d] (?: [ \-]? [A-HJ-NPR-Z\d] ){16}",
+            check=has_digits,
+            score=0.88,
+            wordy=True,
+        ),
     ),
     make_linked_rule("ID", _NUMBERED, rf"{_CODE} (?!,\d)", check=is_issued, score=0.72),
     make_linked_rule("ID", _BARE, _CODE, check=is_telling, score=0.65),

@@ -21,7 +21,7 @@ import regex
 
 from textveil.detect.patterns.checksums import compact
 from textveil.detect.spans import NUMBER_TYPES
-from textveil.text import LazyPattern
+from textveil.text import LazyPattern, vocabulary
 
 Pattern = regex.Pattern[str]
 Check = Callable[[str], bool]
@@ -285,16 +285,62 @@ def make_linked_rule(
     digits: int = 1,
     check: Check | None = None,
     score: float = 0.8,
+    wordy: bool = False,
 ) -> Rule:
-    """Makes a rule for a value directly behind its context words."""
+    """Makes a rule for a value directly behind its context words.
+
+    With `wordy`, further words may stand before a colon or a cell's end ("VIN of the car: ").
+    """
+    # A line separator stands for that of two cells.
+    words = r"(?: [^\n:;,.|\u2028]{0,30} [:|\u2028] )?" if wordy else ""
     return Rule(
         type_,
-        Expression(rf"{LINK} (?<!\w) (?P<value>{value}) (?!\w)"),
+        Expression(rf"{words} {LINK} (?<!\w) (?P<value>{value}) (?!\w)"),
         score=score,
         check=check,
         digits=digits,
         adjacent=True,
         **build_context(context),
+    )
+
+
+def make_choice(name: str) -> str:
+    """Makes an expression for the words of a vocabulary list.
+
+    Accents may lack. A full stop may follow a word that is written without one.
+    """
+    words = vocabulary.get_words(name)
+    words |= {word.translate(_BASES) for word in words}
+    stopped, others = (
+        "|".join(
+            regex.escape(word).replace(r"\ ", "[ ]?")
+            for word in sorted(words, key=lambda word: (-len(word), word))
+            if word.endswith((".", "/")) == has_stop
+        )
+        for has_stop in (True, False)
+    )
+    return rf"(?: {stopped or '(?!)'} | (?: {others or '(?!)'} ) \.? )"
+
+
+def list_triggers(name: str) -> tuple[str, ...]:
+    """Lists the triggers for the words of a vocabulary list.
+
+    Short words are triggers between spaces only.
+    """
+    words = vocabulary.get_words(name)
+    words |= {word.translate(_BASES) for word in words}
+    return tuple(
+        sorted(
+            trigger
+            for word in words
+            for trigger in (
+                (word,)
+                if len(word) > 3 or word.endswith((".", "/"))
+                else (f" {word} ", f"{word}.")
+                if len(word) < 2
+                else (f"{word} ", f"{word}.")
+            )
+        )
     )
 
 

@@ -7,11 +7,13 @@ Not here: ages and appointments (`ages`); times in JSON, CSV and the like, which
 Words are spelled as in the plain form of a text: the Turkish ı is an i there.
 """
 
+from functools import cache
+
 import regex
 
 from textveil.detect.patterns import checksums as sums
 from textveil.detect.patterns.rules import Expression, Rule, build_context
-from textveil.text import LazyPattern
+from textveil.text import LazyPattern, vocabulary
 
 FIRST_BIRTH_YEAR = 1905
 """The first year of birth of anybody alive: earlier dates are history."""
@@ -45,7 +47,7 @@ def is_day(value: str) -> bool:
     return sums.is_short_date(third, second, first) or sums.is_short_date(third, first, second)
 
 
-_MONTHS = r"""
+MONTHS = r"""
     (?: jan(?:uary|uari|uar|vier|eiro)? | feb(?:ruary|ruari|ruar|brero|braio|rero)? | f[ée]v(?:rier|ereiro)?
       | mar(?:ch|s|zo|[çc]o)? | m[äa]rz | maart | apr(?:il|ile)? | avr(?:il)? | abr(?:il)? | may | mai | mayo | maggio
       | maio | mei | june? | juni | juin | junio | giugno | junho | july? | juli | juillet | julio | luglio | julho
@@ -64,19 +66,30 @@ _MONTHS = r"""
       | जनवरी | फ़?रवरी | फरवरी | मार्च | अप्रैल | मई | जून | जुलाई | अगस्त | सित(?:ं|म्)बर | अक्(?:टूबर|तूबर)
       | नव(?:ं|म्)बर | दिस(?:ं|म्)बर ) \.?
 """
-DATE = rf"""
-    (?:\d{{4}} | \d\d | (?:令和|平成|昭和|大正|民国|民國)[ ]?(?:\d{{1,2}}|元)) [ ]?[年년][ ]? \d{{1,2}} [ ]?[月월]
-    (?: [ ]? \d{{1,2}} [ ]?[日号號일] )?
-  | \d{{1,2}}[ ]?[月월][ ]?\d{{1,2}}[ ]?[日号號일]
-  | \d{{4}} [ ]?[\-/.][ ]? \d{{1,2}} [ ]?[\-/.][ ]? \d{{1,2}}
-  | \d{{1,2}} [ ]?[\-/.][ ]? \d{{1,2}} [ ]?[\-/.][ ]? \d{{2,4}}
-  | \d{{1,2}} [ ] \d{{1,2}} [ ] (?:19|20)\d\d | (?:19|20)\d{{6}} | [01]\d[0-3]\d(?:19|20)\d\d
-  | (?:ngày[ ])? \d{{1,2}} [ ] tháng [ ] \d{{1,2}} (?: ,? [ ] (?:năm[ ])? (?:19|20)\d\d )?
-  | {_MONTHS} [ ] (?: (?:of|de|del)[ ] )? (?:19|20)\d\d
-  | \d{{1,2}} (?: st | nd | rd | th | er | º | \. )? [ \-]? (?: (?:of|de|di|del)[ ](?:the[ ])? )? {_MONTHS}
-    (?: ,? [ \-]? (?: (?:of|de|del|in)[ ] )? '?\d{{2,4}} )?
-  | {_MONTHS} [ \-]? (?:the[ ])? \d{{1,2}} (?: st | nd | rd | th )? (?: ,? [ \-]? (?: of[ ] )? (?:\d{{4}}|'\d\d) )?
+UNSPACED_DATE = r"""
+    (?:\d{4} | \d\d | (?:令和|平成|昭和|大正|民国|民國)[ ]?(?:\d{1,2}|元)) [ ]?[年년][ ]? \d{1,2} [ ]?[月월]
+    (?: [ ]? \d{1,2} [ ]?[日号號일] )?
+  | \d{1,2}[ ]?[月월][ ]?\d{1,2}[ ]?[日号號일]
 """
+NUMERIC_DATE = r"""
+    \d{4} [ ]?[\-/.][ ]? \d{1,2} [ ]?[\-/.][ ]? \d{1,2}
+  | \d{1,2} [ ]?[\-/.][ ]? \d{1,2} [ ]?[\-/.][ ]? \d{2,4}
+  | \d{1,2} [ ] \d{1,2} [ ] (?:19|20)\d\d | (?:19|20)\d{6} | [01]\d[0-3]\d(?:19|20)\d\d
+  | (?:ngày[ ])? \d{1,2} [ ] tháng [ ] \d{1,2} (?: ,? [ ] (?:năm[ ])? (?:19|20)\d\d )?
+"""
+
+
+def build_worded_date(months: str) -> str:
+    """Builds the expression of a date whose month is a word, from that of months."""
+    return rf"""
+    {months} [ ] (?: (?:of|de|del)[ ] )? (?:19|20)\d\d
+  | \d{{1,2}} (?: st | nd | rd | th | er | º | \. )? [ \-]? (?: (?:of|de|di|del)[ ](?:the[ ])? )? {months}
+    (?: ,? [ \-]? (?: (?:of|de|del|in)[ ] )? '?\d{{2,4}} )?
+  | {months} [ \-]? (?:the[ ])? \d{{1,2}} (?: st | nd | rd | th )? (?: ,? [ \-]? (?: of[ ] )? (?:\d{{4}}|'\d\d) )?
+"""
+
+
+DATE = rf"{UNSPACED_DATE} | {NUMERIC_DATE} | {build_worded_date(MONTHS)}"
 _NO_LOG = r"(?! (?<= (?:\A|\n) \[? (?:[A-Z]{4,8}[ ]{1,4})? ) \d{4}-\d\d-\d\d [ T] \d\d : (?![03]0:00) \d\d : \d\d )"
 """No line of a log begins here, with its date and time; midnight in some time zone may be written
 that way."""
@@ -101,7 +114,7 @@ def extend_date(text: str, start: int, end: int) -> tuple[int, int]:
                 max(end, match.start() + len(match[0].rstrip("."))),
             )
     first = (
-        _FIRST_DAY.search(text, max(0, start - LONGEST_DATE), start)
+        _compile_first_day().search(text, max(0, start - LONGEST_DATE), start)
         if _DAY.match(text, start)
         else None
     )
@@ -109,13 +122,17 @@ def extend_date(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 _DAY = LazyPattern(r"\d{1,2}(?!\d)[^\d]{0,6}?\p{L}{3}")
-_FIRST_DAY = LazyPattern(
-    r"""(?<![\w.,:/\-]) \d{1,2} (?: st | nd | rd | th | er | \. )? [ ]?
-    (?: [\-–] | (?: to | till | until | au | bis | al | a | ao | do | tot | t/m | по | ile ) [ ] )
-    [ ]? \Z""",
-    regex.VERBOSE,
-)
-"""The first day of a range, before its last day."""
+
+
+@cache
+def _compile_first_day() -> "regex.Pattern[str]":
+    """Compiles the expression of the first day of a range, before its last day."""
+    words = "|".join(sorted(map(regex.escape, vocabulary.get_words("between_dates"))))
+    return regex.compile(
+        rf"""(?<![\w.,:/\-]) \d{{1,2}} (?: st | nd | rd | th | er | \. )? [ ]?
+        (?: [\-–] | (?: {words} ) [ ] ) [ ]? \Z""",
+        regex.VERBOSE,
+    )
 
 
 _BORN = (

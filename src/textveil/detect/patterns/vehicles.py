@@ -14,8 +14,14 @@ from textveil.detect.patterns.rules import (
     guard_rules,
     has_digit,
     has_digits,
+    make_linked_rule,
 )
 
+_PLATES = (
+    "license plate|licence plate|number plate|registration plate|vehicle registration|car registration"
+    "|registration number|kennzeichen|nummernschild|immatriculation|matrícula|matricula|targa|placa"
+    "|kenteken|rejestracyjny|rejestracyjna|rejestracyjnego|nr rej|nr rej.|registreringsnummer"
+)
 _CARS = (
     "license plate|licence plate|license plates|number plate|registration plate|vehicle plate|car "
     "plate|plate"
@@ -83,6 +89,14 @@ def make_plate_rule(
 
 RULES = (
     make_plate_rule(_FORMS, 0.75, _CARS)._replace(check=has_digit),
+    # whatever follows the word itself: Nr rej.: WX 22488B
+    make_linked_rule(
+        "PLATE",
+        _PLATES,
+        r"(?-i: [A-Z]{1,3} [ \-]? (?=[A-Z]{0,2}\d) [A-Z\d]{3,6} ) (?![ \-/]?\d)",
+        digits=2,
+        wordy=True,
+    ),
     # China, Korea
     make_plate_rule(
         r"[京津沪渝冀豫云辽黑湘皖鲁新苏浙赣鄂桂甘晋蒙陕吉闽贵粤青藏川宁琼][A-Z][ ·・•.]?"

@@ -191,6 +191,7 @@ class PolicyRule:
             policy's.
         profile: as in the policy.
         level: as in the policy.
+        dates: as in the policy.
         always: as in the policy.
         never: as in the policy.
         options: as in the policy.
@@ -209,6 +210,7 @@ class PolicyRule:
     upstream: str | None = None
     profile: str | None = None
     level: Literal["identifiers", "personal", "names"] | None = None
+    dates: Literal["personal", "all", "none"] | None = None
     always: Texts = Field(default=(), repr=False)
     never: Texts = Field(default=(), repr=False)
     options: dict[str, Any] = Field(default_factory=dict, repr=False)
@@ -249,7 +251,8 @@ class PolicyRule:
     @property
     def has_protection_changes(self) -> bool:
         """True if the rule changes how texts are protected."""
-        return bool({"profile", "level", "always", "never", "options"} & self.changes.keys())
+        names = {"profile", "level", "dates", "always", "never", "options"}
+        return bool(names & self.changes.keys())
 
 
 SELECTOR_FIELDS = ("routes", "models", "keys")
@@ -272,6 +275,7 @@ class Policy:
         profile: profile that protects texts, see `textveil list profiles`; `prompt` if no other is
             set.
         level: level of private values that are hidden, see `protect.level`.
+        dates: which dates are hidden, see `protect.dates`.
         always: words that are always hidden.
         never: words that are never hidden.
         options: any other option by its path, as after -o.
@@ -306,6 +310,7 @@ class Policy:
     upstreams: dict[str, Upstream] = Field(default_factory=dict)
     profile: str | None = None
     level: Literal["identifiers", "personal", "names"] | None = None
+    dates: Literal["personal", "all", "none"] | None = None
     always: Texts = Field(default=(), repr=False)
     never: Texts = Field(default=(), repr=False)
     options: dict[str, Any] = Field(default_factory=dict, repr=False)
@@ -431,7 +436,11 @@ class Policy:
         Raises:
             ConfigError: an option is wrong.
         """
-        values: dict[str, Any] = {"profile": self.profile, "protect.level": self.level}
+        values: dict[str, Any] = {
+            "profile": self.profile,
+            "protect.level": self.level,
+            "protect.dates": self.dates,
+        }
         for name in ("always", "never"):
             values[f"protect.{name}"] = list(getattr(self, name)) or None
         overrides = {path: value for path, value in values.items() if value is not None}

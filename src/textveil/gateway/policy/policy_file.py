@@ -256,7 +256,9 @@ def _explain_protection(config: Config, policy: Policy) -> str:
     how = f"the profile {name}" if name else f"the mechanism {mechanism}"
     lists = {"always": len(policy.always), "never": len(policy.never)}
     words = " and ".join(_explain_words(count, name) for name, count in lists.items() if count)
-    return f"Texts are protected by {how}, level {config.protect.level}{words and f'; {words}'}."
+    level, dates = config.protect.level, config.protect.dates
+    extent = f"level {level}" if dates == "personal" else f"level {level}, dates {dates}"
+    return f"Texts are protected by {how}, {extent}{words and f'; {words}'}."
 
 
 def _explain_words(count: int, name: str) -> str:

@@ -1,0 +1,55 @@
+"""Forms, lists of contacts and neighbours: what is printed is nobody's, and a span ends with its value."""
+
+import pytest
+
+from textveil import Protector
+
+PROTECTOR = Protector()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Social security wages 616.79",
+        "Federal income tax withheld 1234.56",
+        "SSN 1234.56 and account 7812.40",
+        "OMB No. 1545-0008  Form W-2",
+        "Lorem ipsum dolor sit amet, consectetur adipiscing elit.",
+        "Population 601 234 567\nArea 302 345 678\n",
+    ],
+)
+def test_amounts_forms_and_filler_are_nobodys(text: str) -> None:
+    assert PROTECTOR.protect(text).text == text
+
+
+@pytest.mark.parametrize(
+    ("text", "released"),
+    [
+        (
+            "PAYER\nStreet\nB. DANE PODATNIKA\nD. PŁATNIK\nNazwisko: Kowalska\n",
+            "PAYER\nStreet\nB. DANE PODATNIKA\nD. PŁATNIK\nNazwisko: <PERSON_1>\n",
+        ),
+        ("B. ANNA KOWALSKA\nPESEL 44051401359", "<PERSON_1>\nPESEL <NATIONAL_ID_1>"),
+        ("Handy 0151 23456789", "Handy <PHONE_1>"),
+        ("IBAN: DE89370400440532013000 COBADEFFXXX", "IBAN: <IBAN_1> <ACCOUNT_1>"),
+        (
+            "Contacts: Anna (601 234 567), Piotr (602 345 678)",
+            "Contacts: <PERSON_1> (<PHONE_1>), <PERSON_2> (<PHONE_2>)",
+        ),
+        ("mob 9876543210", "mob <PHONE_1>"),
+        (
+            "I am Ingrid Aasheim, Storgata 14, 0155 Oslo. Tom Hale lives next door.",
+            "I am <PERSON_1>, <ADDRESS_1>. <PERSON_2> lives next door.",
+        ),
+        ("numer karty: 4001 6595 5647 6442.", "numer karty: <CARD_1>."),
+    ],
+)
+def test_a_span_is_its_value(text: str, released: str) -> None:
+    assert PROTECTOR.protect(text).text == released
+
+
+def test_numbers_beside_names_are_telephones_and_beside_other_words_are_not() -> None:
+    contacts = PROTECTOR.find("Anna 601 234 567\nPiotr 602 345 678\nMaria 603 456 789\n")
+    assert sum(finding.type == "PHONE" for finding in contacts if finding.hidden) == 3
+    for text in ("Paris 612 345 678\nRome 613 345 123\n", "FV 0942/11/2026 oraz FV 0947/04/2026"):
+        assert "<PHONE_1>" not in PROTECTOR.protect(text).text
