@@ -27,12 +27,14 @@ class Settings:
         work: the folder of checkpoints.
         device: a torch device.
         out: where to write the adapter.
+        go_on: whether training begins with the weights of the package.
     """
 
     data: Path
     work: Path
     device: str
     out: Path
+    go_on: bool = False
 
     def products(self) -> torch.autocast:
         """Products in bfloat16 where the device has them; other processors are slower with them."""
@@ -60,8 +62,11 @@ def settings(description: str) -> Settings:
     parser.add_argument(
         "--device", default="cuda" if torch.cuda.is_available() else "cpu", help="a torch device"
     )
+    parser.add_argument("--go-on", action="store_true", help="begin with the tagger of the package")
     given = with_corpora(parser)
-    return Settings(data=given.data, work=given.work, device=given.device, out=given.out)
+    return Settings(
+        data=given.data, work=given.work, device=given.device, out=given.out, go_on=given.go_on
+    )
 
 
 def with_corpora(parser: argparse.ArgumentParser) -> argparse.Namespace:

@@ -7,6 +7,8 @@ Not here: how a job makes batches of them (one script per adapter), and benchmar
 
 import gzip
 import hashlib
+import importlib
+import inspect
 import json
 import re
 import sys
@@ -51,6 +53,7 @@ class Tagged(NamedTuple):
     words: list[str]
     labels: list[str]
     spaced: list[bool]
+    language: str = "en"
 
 
 class Mention(NamedTuple):
@@ -216,7 +219,10 @@ COUNTRIES = frozenset(countries())
 
 
 def labelled(
-    data: Path, *, held_out: bool, hard: Path = labels.HARD_TEXTS
+    data: Path,
+    *,
+    held_out: bool,
+    hard: Path = labels.HARD_TEXTS,
 ) -> dict[str, list[Marked]]:
     """The texts for training that are labelled with what is private, by source; every fifth text is held out.
 
@@ -224,6 +230,7 @@ def labelled(
     """
     rows = {
         "hard": labels.hard_texts(hard),
+        "composite": labels.hard_texts(labels.COMPOSITE_TEXTS),
         "prompts": labels.corpus_labels(
             "prompts", _texts(data / "prompts" / "prompts.shared.jsonl.gz", "text")
         ),
@@ -266,18 +273,19 @@ def tagged(marked: Marked) -> Tagged:
                 found[i] = f"{'B' if i == inside[0] else 'I'}-{type_} {known}".strip()
             else:
                 found[i] = f"~{known}" if known else "?"
-    return Tagged(tokens.words, found, tokens.space_flags.tolist())
+    return Tagged(tokens.words, found, tokens.space_flags.tolist(), marked.language)
 
 
 def known(sentences: Sequence[Tagged], standing: str) -> list[Tagged]:
     """Sentences all of whose names are of one standing."""
     return [
-        Tagged(
-            words,
-            [f"{label} {standing}" if label[:2] in ("B-", "I-") else label for label in labels],
-            spaced,
+        each._replace(
+            labels=[
+                f"{label} {standing}" if label[:2] in ("B-", "I-") else label
+                for label in each.labels
+            ]
         )
-        for words, labels, spaced in sentences
+        for each in sentences
     ]
 
 
@@ -299,6 +307,33 @@ def public_texts(data: Path) -> list[Tagged]:
             Tagged(tokens.words, ["~public"] * len(tokens.words), tokens.space_flags.tolist())
         )
     return found
+
+
+def documentation() -> list[Marked]:
+    """The documentation of Python's standard library: texts in which nobody private is named."""
+    found = []
+    for name in sorted(sys.stdlib_module_names):
+        if name.startswith("_") or name in ("antigravity", "this", "idlelib"):
+            continue
+        try:
+            module = importlib.import_module(name)
+        except ImportError:  # of another system
+            continue
+        texts = [inspect.getdoc(module)] + [
+            inspect.getdoc(item)
+            for key, item in sorted(vars(module).items())
+            if not key.startswith("_") and getattr(item, "__module__", "") == name
+        ]
+        found += [
+            Marked(text[:DOCUMENTATION_CHARACTERS], [])
+            for text in dict.fromkeys(filter(None, texts))
+            if len(text.split()) >= DOCUMENTATION_WORDS
+        ]
+    return found
+
+
+DOCUMENTATION_CHARACTERS, DOCUMENTATION_WORDS = 1500, 30
+"""The longest and the shortest text of documentation that is taken, in characters and in words."""
 
 
 def news(data: Path) -> list[str]:

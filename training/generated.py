@@ -22,8 +22,9 @@ from training.data import Marked, Mention, Tagged
 from training.lists import countries
 from training.names import CITIES, ORGANIZATIONS
 
-TEMPLATES, REQUESTS, NAMED_ALONE = (
-    Path(__file__).resolve().parent / f"{name}.txt" for name in ("templates", "requests", "alone")
+TEMPLATES, REQUESTS, NAMED_ALONE, RELATIONS = (
+    Path(__file__).resolve().parent / f"{name}.txt"
+    for name in ("templates", "requests", "alone", "relations")
 )
 
 LOCALES = {
@@ -249,6 +250,8 @@ KIND = {
     "r": "PERSON",
     "o": "ORGANIZATION",
     "l": "LOCATION",
+    "k": "ORGANIZATION",
+    "w": "LOCATION",
     "m": "EMAIL",
     "u": "HANDLE",
     "n": "ID",
@@ -269,7 +272,10 @@ EITHER = {"a": "pP", "b": "fs", "q": "oO", "z": "lL"}
 """Slots that are private in one half of the fillings and public in the other, all of one filling alike: the slot in
 whose place each stands."""
 
-_SLOT = re.compile(r"\{([pgftiromulPsCLOXndabqz])([0-9]?)\}")
+WELL_KNOWN = {"k": "O", "w": "L"}
+"""Slots of what everybody knows and is private by relation: the public slot from which each is drawn."""
+
+_SLOT = re.compile(r"\{([pgftiromulkwPsCLOXndabqz])([0-9]?)\}")
 
 
 def templates(path: Path = TEMPLATES) -> dict[str, list[str]]:
@@ -282,11 +288,16 @@ def templates(path: Path = TEMPLATES) -> dict[str, list[str]]:
     return found
 
 
-def requests(*, held_out: bool) -> dict[str, list[str]]:
-    """Templates of requests and sentences about one person or firm, by language; every fifth is held out."""
+def requests(*, held_out: bool, path: Path = REQUESTS) -> dict[str, list[str]]:
+    """Templates of requests and sentences about one person or firm, by language; every fifth is held out.
+
+    Args:
+        held_out: which part.
+        path: also `RELATIONS`: sentences in which somebody works, lives or is treated somewhere.
+    """
     return {
         language: kept
-        for language, each in templates(REQUESTS).items()
+        for language, each in templates(path).items()
         if (kept := [one for i, one in enumerate(each) if (i % 5 == 1) == held_out])
     }
 
@@ -357,6 +368,8 @@ def _filled(template: str, language: str, names: Names, famous: Public) -> Marke
             return values.setdefault(f"P{number}", famous.draw("P")).split()[-1]
         if slot in OPEN:
             return famous.draw(slot)
+        if slot in WELL_KNOWN:
+            return famous.draw(WELL_KNOWN[slot])
         if slot == "n":
             return str(int(rng.integers(1, 10 ** int(rng.integers(1, 6)))))
         if slot == "d":

@@ -37,12 +37,12 @@ from textveil.detect import scoring as model
 from textveil.detect.detectors import find_all
 from textveil.detect.library_taggers import TaggerDetector
 from textveil.detect.spans import NAMES, Span
-from textveil.models import TokenClassifier, adapters
+from textveil.models import EVIDENCE_WORDS, TokenClassifier, adapters
 from textveil.models.bundled import WIDTH
 from textveil.models.entities import TAGGER_LABELS
 from textveil.randomness import Flags, Floats, Values
 from textveil.text.tokens import Tokens, tokenize
-from training import cli, data, generated, lowrank, strangers
+from training import cli, data, generated, lowrank, strangers, tagger
 
 OUT = cli.DATA / "constants" / "odds.json"
 
@@ -63,6 +63,10 @@ SEED = 1
 
 REQUESTS, ALONE = 500, 1000
 """Number of generated requests, and of sentences in which somebody is named alone."""
+
+PAIRED, PAIRED_CHARACTERS, PARAGRAPHS = 0.5, 1200, 0.6
+"""The share of labelled texts that also stand beside a public one, the most characters of them, and the share in which
+both are paragraphs."""
 
 FOLDS = 5
 """Parts of the texts for the choice of the constants."""
@@ -88,8 +92,7 @@ class Sample:
         spans: what was found in them.
         found: the K candidates.
         own: float64 [K, own + told], what is known of each.
-        over: float64 [K, 384], the mean state of the encoder over its words.
-        around: the same of the words around.
+        states: float64 [parts, K, 384], the mean states of the encoder over its words and those around.
         private: whether each is private, 0 or 1; -1 where that is not known.
     """
 
@@ -100,8 +103,7 @@ class Sample:
     spans: list[Span]
     found: list[model.Candidate]
     own: Values
-    over: Values
-    around: Values
+    states: Values
     private: NDArray[np.int64]
 
     @property
@@ -148,9 +150,58 @@ def generated_texts(corpora: Path) -> Iterator[data.Marked]:
     yield from generated.sentences(ALONE, public, rng, generated.templates(generated.NAMED_ALONE))
 
 
+def paired_texts(corpora: Path, texts: Sequence[data.Marked]) -> Iterator[data.Marked]:
+    """Texts with a public one before, behind or around them, as the tagger is trained on them.
+
+    Args:
+        corpora: the folder of corpora.
+        texts: labelled and generated texts.
+    """
+    rng = np.random.default_rng([SEED, 1])
+    public: dict[str, list[data.Marked]] = {}
+    for text in tagger.public_texts(corpora, held_out=True):
+        public.setdefault(text.language, []).append(text)
+    for text in texts:
+        if rng.random() >= PAIRED or len(text.text) > PAIRED_CHARACTERS:
+            continue
+        language = text.language if rng.random() >= tagger.FOREIGN else "en"
+        others = public.get(language, public["en"])
+        other = others[int(rng.integers(len(others)))]
+        yield inside(text, other, "\n\n" if rng.random() < PARAGRAPHS else " ", rng)
+
+
+def inside(
+    text: data.Marked, other: data.Marked, between: str, rng: np.random.Generator
+) -> data.Marked:
+    """A text between two sentences of another, or before or behind all of them."""
+    ends = [
+        match.end()
+        for match in _END.finditer(other.text)
+        if not any(each.start < match.end() < each.end for each in other.mentions)
+    ]
+    at = [0, len(other.text), *ends][int(rng.integers(2 + len(ends)))]
+    before, behind = other.text[:at].rstrip(), other.text[at:]
+    first = before + between if before else ""
+    second = between + behind if behind else ""
+    shift = len(first) + len(text.text) + len(second) - len(other.text)
+    mentions = [
+        *(each for each in other.mentions if each.end <= len(before)),
+        *(
+            each._replace(start=each.start + len(first), end=each.end + len(first))
+            for each in text.mentions
+        ),
+        *(
+            each._replace(start=each.start + shift, end=each.end + shift)
+            for each in other.mentions
+            if each.start >= at
+        ),
+    ]
+    return text._replace(text=first + text.text + second, mentions=mentions)
+
+
 def found_in(texts: Sequence[data.Marked], doubt: float) -> list[Span]:
     """What textveil's detectors find, with what the tagger is in doubt of."""
-    tagger = reading(np.vstack([np.eye(WIDTH)] * 2))
+    tagger = reading(np.vstack([np.eye(WIDTH)] * len(EVIDENCE_WORDS)))
     own = [load_detector(name) for name in ("patterns", "structure")]
     return find_all(
         [*own, tagger.copy_with_doubt(doubt)], [each.text for each in texts], timeout=None
@@ -162,7 +213,6 @@ def sample(texts: list[data.Marked], whole: Sequence[int], labelled: int) -> Sam
     tokens = tokenize([each.text for each in texts])
     spans = found_in(texts, model.DOUBT)
     found = model.group_candidates(spans)
-    over, around = model.collect_readings(found, spans, WIDTH)
     return Sample(
         texts=texts,
         whole=np.array(whole),
@@ -171,8 +221,7 @@ def sample(texts: list[data.Marked], whole: Sequence[int], labelled: int) -> Sam
         spans=spans,
         found=found,
         own=model.build_features(found, spans, tokens),
-        over=over,
-        around=around,
+        states=model.collect_readings(found, spans, WIDTH),
         private=np.array([_private(texts[each.text], each) for each in found]),
     )
 
@@ -191,28 +240,27 @@ class Fit(NamedTuple):
 
     Args:
         weights: of what is known of candidates.
-        over: float64 [units, 384], what states over a candidate add to each unit.
-        around: the same of states around it.
+        states: float64 [parts, units, 384], what states over and around a candidate add to each unit.
     """
 
     weights: model.Weights
-    over: Values
-    around: Values
+    states: Values
 
     def odds(self, known: Sample) -> Values:
         """The log odds of all candidates."""
         return model.compute_log_odds(
-            known.own, known.over @ self.over.T + known.around @ self.around.T, self.weights
+            known.own,
+            np.einsum("pkw,puw->ku", known.states, self.states, optimize=True),
+            self.weights,
         )
 
 
 def fit(known: Sample, which: Flags) -> Fit:
     """The first network that fits some of the candidates best."""
-    made = network(np.concatenate([known.own, known.over, known.around], axis=1), known, which)
-    own, over, around = np.split(
-        made.units, [known.own.shape[1], known.own.shape[1] + WIDTH], axis=1
-    )
-    return Fit(replace(made, units=own), over, around)
+    made = network(np.concatenate([known.own, *known.states], axis=1), known, which)
+    own, states = np.split(made.units, [known.own.shape[1]], axis=1)
+    parts = np.stack(np.split(states, len(EVIDENCE_WORDS), axis=1))
+    return Fit(replace(made, units=own), parts)
 
 
 def network(inputs: Values, known: Sample, which: Flags) -> model.Weights:
@@ -301,7 +349,7 @@ def write(made: Fit, second: model.Weights, least: Values) -> None:
     }
     OUT.write_text(json.dumps(rows | {"least": np.round(least, 5).tolist()}) + "\n", "utf-8")
     before = dict(adapters.MergedWeights({}, adapters.read_tensors("tagger")))
-    tensors = before | with_readings(before, np.concatenate([made.over, made.around]))
+    tensors = before | with_readings(before, np.concatenate(made.states))
     about = {
         key: value for key, value in adapters.read_manifest("tagger").items() if key != "files"
     }
@@ -398,7 +446,9 @@ def main() -> None:
     whole = [text for each in data.labelled(given.data, held_out=True).values() for text in each]
     pieces = [(part, b) for b, text in enumerate(whole) for part in parts(text)]
     labelled = len(whole) + len(pieces)
-    texts = [*whole, *(part for part, _ in pieces), *generated_texts(given.data)]
+    generated_ones = [*generated_texts(given.data)]
+    beside = paired_texts(given.data, [*whole, *generated_ones[-ALONE - REQUESTS :]])
+    texts = [*whole, *(part for part, _ in pieces), *generated_ones, *beside]
     known = sample(
         texts, [*range(len(whole)), *(b for _, b in pieces), *range(labelled, len(texts))], labelled
     )

@@ -9,7 +9,7 @@ stand in the same kinds of texts. Of names that are not those of people found he
 nor of figures.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -59,12 +59,21 @@ def sources(root: Path, *, held_out: bool) -> Iterator[str]:
             yield _TITLE.sub("", text)
 
 
-def strangers(texts: Iterable[str], names: Names, famous: Public) -> Iterator[Marked]:
-    """A few sentences of each text that names a person whom the lists know, with others in such a person's place."""
+def strangers(
+    texts: Iterable[str], names: Names, famous: Public, sizes: Sequence[int] = SENTENCES
+) -> Iterator[Marked]:
+    """A few sentences of each text that names a person whom the lists know, with others in such a person's place.
+
+    Args:
+        texts: public texts.
+        names: draws strangers.
+        famous: draws people whom everybody knows.
+        sizes: numbers of sentences to take, each as often.
+    """
     for text in texts:
         sentences = _END.split(text)
         first = int(names.rng.integers(len(sentences)))
-        size = SENTENCES[int(names.rng.integers(len(SENTENCES)))]
+        size = sizes[int(names.rng.integers(len(sizes)))]
         found = with_others(" ".join(sentences[first : first + size])[:LONGEST], names, famous)
         if found is not None:
             yield found

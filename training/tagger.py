@@ -14,6 +14,7 @@ way: the loss is that of all labels the word may have, together.
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import hatch_build
@@ -21,7 +22,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from textveil.models import bundled, e5
+from textveil.models import adapters, bundled, e5
 from textveil.models.bundled import WORD_EMBEDDINGS
 from textveil.models.entities import CASING_COUNT, SHAPE_COUNT, TAGGER_LABELS, classify_casing
 from textveil.models.torch_networks import build_backbone
@@ -59,15 +60,20 @@ SCHEDULE = (
     (11300, 0.0),
 )
 
+CONTINUED = ((0, 0.0), (60, 0.3), (300, 0.25), (1000, 0.0))
+"""The schedule where training begins with the tagger of the package."""
+
 PIECES = 254
 """Pieces per sequence without special tokens; of longer ones, a part."""
 
 MIXTURE = {
-    "hard": 0.45,
+    "hard": 0.35,
+    "composite": 0.06,
     "prompts": 0.06,
     "pupa": 0.07,
-    "generated": 0.1,
-    "requests": 0.08,
+    "generated": 0.09,
+    "requests": 0.07,
+    "relations": 0.06,
     "strangers": 0.12,
     "wikigold": 0.02,
     "wnut17": 0.015,
@@ -77,9 +83,9 @@ MIXTURE = {
 }
 """How often a sequence comes from each source."""
 
-GENERATED, REQUESTS, RENAMED = 14_000, 10_000, 6
-"""Number of generated sentences, of requests, and of copies with other names of each text labelled with what is
-private."""
+GENERATED, REQUESTS, RELATIONS, RENAMED = 14_000, 10_000, 8_000, 6
+"""Number of generated sentences, of requests, of sentences about where somebody works or lives, and of copies with
+other names of each text labelled with what is private."""
 
 STRANGERS = 3
 """Number of places of each public text from which sentences with other people in them are made."""
@@ -92,6 +98,25 @@ UNLISTED = 0.25
 
 SHORT, SENTENCES = 0.3, 3
 """Share of sequences that are but a part of a text, and the most sentences of such a part."""
+
+PAIRED = 0.45
+"""Share of sequences of `BESIDE` in which a public text stands beside what is private."""
+
+BESIDE = ("hard", "prompts", "pupa", "generated", "requests", "relations")
+"""Sources whose texts stand beside public text."""
+
+ORDERS = {"behind": 0.3, "before": 0.3, "around": 0.4}
+"""Where the public text stands."""
+
+OWN_WORDS, PUBLIC_WORDS = 110, (15, 130)
+"""The most words of a text that has a public one beside it, and the fewest and most of the public one."""
+
+FOREIGN = 0.3
+"""Share of public texts that are English beside texts of other languages."""
+
+BACKGROUNDS, BACKGROUND_CHARACTERS, DOCUMENTS = (2, 4, 6), 150, 2
+"""Sentences of a public text with other people in it, the fewest characters of a written one, and how often each text
+of documentation is taken."""
 
 BLURRED, UNREAD = 0.5, 0.1
 """Share of sequences in which words cannot be read, and the share of those words."""
@@ -118,6 +143,23 @@ class Sentence(NamedTuple):
     spaced: list[bool]
     marks: list[int]
     labels: list[int]
+    language: str = "en"
+
+    def cut(self, start: int, end: int) -> "Sentence":
+        """The words from one place to another."""
+        own = slice(start, end)
+        columns = (self.words[own], self.spaced[own], self.marks[own], self.labels[own])
+        return Sentence(*columns, self.language)
+
+    @property
+    def bounds(self) -> list[int]:
+        """Where sentences begin and end; none within what is labelled."""
+        ends = [
+            i
+            for i, word in enumerate(self.words[:-1], 1)
+            if word in STOPS and self.labels[i] & ~INSIDE
+        ]
+        return [0, *ends, len(self.words)]
 
 
 class Batch(NamedTuple):
@@ -161,20 +203,32 @@ def read(source: Sequence[data.Tagged]) -> list[Sentence]:
             spaced += [free and not i for i in range(size)]
             labels += [possible(label.replace("B-", "I-") if i else label) for i in range(size)]
         at += len(each.words)
-        found.append(Sentence(tokens.words[start:end], spaced, marks[start:end], labels))
+        found.append(
+            Sentence(tokens.words[start:end], spaced, marks[start:end], labels, each.language)
+        )
     return found
 
 
 def part_of(text: Sentence, rng: np.random.Generator) -> Sentence:
     """A few sentences of a text; none begins within what is labelled."""
-    ends = [
-        i for i, word in enumerate(text.words[:-1], 1) if word in STOPS and text.labels[i] & ~INSIDE
-    ]
-    bounds = [0, *ends, len(text.words)]
+    bounds = text.bounds
     first = int(rng.integers(len(bounds) - 1))
     last = min(len(bounds) - 1, first + int(rng.integers(1, SENTENCES + 1)))
-    own = slice(bounds[first], bounds[last])
-    return Sentence(text.words[own], text.spaced[own], text.marks[own], text.labels[own])
+    return text.cut(bounds[first], bounds[last])
+
+
+def beside(text: Sentence, public: Sentence, rng: np.random.Generator) -> list[Sentence]:
+    """A text with a public one behind, before or around it; both may be shortened to some of their sentences."""
+    if len(text.words) > OWN_WORDS or rng.random() < 0.5:
+        text = part_of(text, rng)
+    bounds = public.bounds
+    first = bounds[int(rng.integers(len(bounds) - 1))]
+    public = public.cut(first, first + int(rng.integers(*PUBLIC_WORDS)))
+    order = rng.choice([*ORDERS], p=[*ORDERS.values()])
+    bounds = public.bounds[1:-1]
+    middle = bounds[int(rng.integers(len(bounds)))] if bounds else len(public.words)
+    at = {"behind": 0, "before": len(public.words), "around": middle}[order]
+    return [public.cut(0, at), text, public.cut(at, len(public.words))]
 
 
 class Sentences:
@@ -184,6 +238,7 @@ class Sentences:
         sources: sentences by source.
         mixture: how often a sequence comes from each source.
         harder: whether some are shortened, and some have words that cannot be read.
+        public: public texts, some of which stand beside texts of `BESIDE`.
     """
 
     def __init__(
@@ -192,6 +247,7 @@ class Sentences:
         mixture: Mapping[str, float],
         *,
         harder: bool = False,
+        public: Sequence[data.Tagged] = (),
     ) -> None:
         self.mixture = mixture
         self.harder = harder
@@ -199,6 +255,9 @@ class Sentences:
         self.tokenizer.encode_special_tokens = True
         self.pieces: dict[str, list[int]] = {}
         self.sources = {name: read(source) for name, source in sources.items()}
+        self.public: dict[str, list[Sentence]] = {}
+        for text in read(public) if public else ():
+            self.public.setdefault(text.language, []).append(text)
 
     def _cut(self, spelled: str) -> list[int]:
         if spelled not in self.pieces:
@@ -212,9 +271,7 @@ class Sentences:
         """The parts of a step's batch."""
         rng = np.random.default_rng([SEED, step])
         names = rng.choice(list(self.mixture), size=BATCH, p=list(self.mixture.values()))
-        rows = sorted(
-            (self._read_row(self.sources[name], rng) for name in names), key=lambda row: len(row[0])
-        )
+        rows = sorted((self._read_row(name, rng) for name in names), key=lambda row: len(row[0]))
         return [self._part(rows[i : i + BATCH // PARTS]) for i in range(0, BATCH, BATCH // PARTS)]
 
     def _part(self, rows: list[tuple[list[int], list[int], list[int]]]) -> Batch:
@@ -226,11 +283,16 @@ class Sentences:
         return Batch(*map(torch.from_numpy, arrays))
 
     def _read_row(
-        self, source: list[Sentence], rng: np.random.Generator
+        self, name: str, rng: np.random.Generator
     ) -> tuple[list[int], list[int], list[int]]:
+        source = self.sources[name]
         first = int(rng.integers(len(source)))
         sentences = source[first : first + int(rng.geometric(1 - JOINED))]
-        if self.harder and rng.random() < SHORT:
+        if self.public and name in BESIDE and rng.random() < PAIRED:
+            language = sentences[0].language if rng.random() >= FOREIGN else "en"
+            texts = self.public.get(language, self.public["en"])
+            sentences = beside(sentences[0], texts[int(rng.integers(len(texts)))], rng)
+        elif self.harder and rng.random() < SHORT:
             sentences = [part_of(sentences[0], rng)]
         unread = UNREAD if self.harder and rng.random() < BLURRED else 0.0
         turns = np.array([LOWERED, RAISED, TITLED]).cumsum()
@@ -240,7 +302,7 @@ class Sentences:
         known = sum(mark for mark in LISTS if rng.random() >= UNLISTED)
         ids, kinds, labels = [], [], []
         for sentence in sentences:
-            for word, free, mark, label in zip(*sentence, strict=True):
+            for word, free, mark, label in zip(*sentence[:4], strict=True):
                 shown = turn(word)
                 pieces = self._cut(" " + shown if free else shown)
                 if unread and rng.random() < unread:
@@ -270,6 +332,10 @@ def sources(where: cli.Settings) -> dict[str, list[data.Tagged]]:
     templates = {
         "generated": (GENERATED, generated.templates()),
         "requests": (REQUESTS, generated.requests(held_out=False)),
+        "relations": (
+            RELATIONS,
+            generated.requests(held_out=False, path=generated.RELATIONS),
+        ),
     }
     for source, (count, each) in templates.items():
         found[source] = [
@@ -284,6 +350,30 @@ def sources(where: cli.Settings) -> dict[str, list[data.Tagged]]:
         found[source] = [data.tagged(each) for each in (*texts, *copies)]
         rng.shuffle(found[source])
     return found
+
+
+def public_texts(root: Path, *, held_out: bool) -> list[data.Marked]:
+    """Public texts of several sentences, which stand beside others."""
+    rng = np.random.default_rng([SEED, 1 + held_out])
+    wikiann = data.conll(root / "wikiann_en" / "train.conll.gz")
+    famous = [
+        *data.wikigold(root, held_out=held_out),
+        *(wikiann[6000:9000] if held_out else wikiann[:6000]),
+    ]
+    articles = strangers.sources(root, held_out=held_out)
+    names, known = generated.Names(rng), generated.Public(famous, rng)
+    made = strangers.strangers(articles, names, known, BACKGROUNDS)
+    written = (
+        each
+        for texts in data.labelled(root, held_out=held_out).values()
+        for each in texts
+        if not any(mention.standing == "private" for mention in each.mentions)
+        and len(each.text) >= BACKGROUND_CHARACTERS
+    )
+    documents = [
+        each for i, each in enumerate(data.documentation()) if (i % 5 == 1) == held_out
+    ] * DOCUMENTS
+    return [*made, *written, *documents]
 
 
 def before() -> dict[str, Any]:
@@ -319,6 +409,14 @@ def before() -> dict[str, Any]:
     return found
 
 
+def shipped() -> dict[str, Any]:
+    """The model of the package, float32 by transformers' names, without what the odds read."""
+    found = dict(adapters.MergedWeights({}, adapters.read_tensors("tagger")))
+    labels = {f"classifier.{name}": len(TAGGER_LABELS) for name in ("weight", "bias")}
+    found |= {name: found[name][:count] for name, count in labels.items()}
+    return {WORD_EMBEDDINGS: e5.load_embeddings(), **found}
+
+
 LINEAR = {
     "attention.self.query": "q",
     "attention.self.key": "k",
@@ -349,11 +447,18 @@ def main() -> None:
         "type_vocab_size": SHAPE_COUNT,
     }
     dropout = {"hidden_dropout_prob": DROPOUT, "attention_probs_dropout_prob": 0.0}
-    model = build_backbone("tagger", before(), **config, **dropout, **cli.SLOW_BACKWARD)
+    model = build_backbone(
+        "tagger", shipped() if where.go_on else before(), **config, **dropout, **cli.SLOW_BACKWARD
+    )
     for name, parameter in model.named_parameters():
         parameter.requires_grad_(name not in (WORD_EMBEDDINGS, PLACES))
     model.to(where.device)
-    sentences = Sentences(sources(where), MIXTURE, harder=True)
+    sentences = Sentences(
+        sources(where),
+        MIXTURE,
+        harder=True,
+        public=[*map(data.tagged, public_texts(where.data, held_out=False))],
+    )
 
     def mean(batches: Iterable[Batch]) -> Tensor:
         own = [Batch(*(each.to(where.device) for each in batch)) for batch in batches]
@@ -376,18 +481,29 @@ def main() -> None:
         for texts in data.labelled(where.data, held_out=True).values()
         for text in texts
     ]
-    unseen = Sentences({"held out": kept}, {"held out": 1.0})
+    unseen = {
+        "held_out": Sentences({"held out": kept}, {"held out": 1.0}),
+        "beside": Sentences(
+            {"hard": kept},
+            {"hard": 1.0},
+            public=[*map(data.tagged, public_texts(where.data, held_out=True))],
+        ),
+    }
 
     def measure() -> dict[str, float]:
         return {
-            "held_out": round(
-                mean(part for step in range(8) for part in unseen.batch(step)).item(), 4
-            )
+            name: round(mean(part for step in range(8) for part in each.batch(step)).item(), 4)
+            for name, each in unseen.items()
         }
 
     work = where.work / "tagger"
     run = Run(
-        folder=work, rate=RATE, shares=SHARES, yield_waves=SCHEDULE, every=100, device=where.device
+        folder=work,
+        rate=RATE,
+        shares=SHARES,
+        yield_waves=CONTINUED if where.go_on else SCHEDULE,
+        every=100,
+        device=where.device,
     )
     fit(model, run, loss_of, measure)
     tensors = {

@@ -92,7 +92,9 @@ def test_details_are_told_from_names_by_the_tagger() -> None:
 
 
 def test_the_evidence_is_that_of_the_span_the_tagger_is_surest_of() -> None:
-    low, high = (Evidence((float(i),) * EVIDENCE_SIZE, (i + 1.0,), (i + 2.0,)) for i in (1, 5))
+    low, high = (
+        Evidence((float(i),) * EVIDENCE_SIZE, ((i + 1.0,), (i + 2.0,), (i + 3.0,))) for i in (1, 5)
+    )
     spans = [
         Span(0, 0, 4, "PERSON", 0.5, "tagger", 0.5, low),
         Span(0, 2, 8, "PERSON", 0.9, "tagger", 0.5, high),
@@ -107,6 +109,7 @@ def test_the_evidence_is_that_of_the_span_the_tagger_is_surest_of() -> None:
     assert [each.tolist() for each in scoring.collect_readings(found, spans, 1)] == [
         [[6.0]],
         [[7.0]],
+        [[8.0]],
     ]
     none = [span._replace(evidence=None) for span in spans]
     assert not scoring.build_features(found, none, tokens)[:, len(CANDIDATE_FEATURES) :].any()
@@ -190,13 +193,10 @@ def test_evidence_is_not_shown() -> None:
     ]
     assert span.evidence is not None
     shown = repr(span)
-    assert all(f"{number:.4f}"[:6] not in shown for number in span.evidence.entity_reading)
+    assert all(f"{number:.4f}"[:6] not in shown for number in span.evidence.readings[0])
     assert len(span.evidence.summary) == EVIDENCE_SIZE
-    assert (
-        len(span.evidence.entity_reading)
-        == len(span.evidence.context_reading)
-        == len(scoring.load_networks().first.bias)
-    )
+    sizes = {*map(len, span.evidence.readings)}
+    assert sizes == {len(scoring.load_networks().first.bias)}
 
 
 def test_a_text_is_judged_by_itself() -> None:

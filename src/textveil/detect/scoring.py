@@ -31,7 +31,7 @@ from textveil.detect.context_cues import is_relation
 from textveil.detect.keyvalue.elided_surnames import is_doubtful
 from textveil.detect.normalization import split_atoms
 from textveil.detect.spans import NAMES, Span
-from textveil.models import DETAIL_TYPES, EVIDENCE_SIZE, Evidence
+from textveil.models import DETAIL_TYPES, EVIDENCE_SIZE, EVIDENCE_WORDS, Evidence
 from textveil.randomness import Values
 from textveil.text import LazyPattern, Tokens
 
@@ -188,9 +188,9 @@ def score_spans(spans: Sequence[Span], tokens: Tokens) -> list[Span]:
     """
     places = group_candidates(spans)
     classifier = load_networks()
-    over, around = collect_readings(places, spans, len(classifier.first.bias))
+    readings = collect_readings(places, spans, len(classifier.first.bias))
     feature_rows = build_features(places, spans, tokens)
-    first_odds = compute_log_odds(feature_rows, over + around, classifier.first)
+    first_odds = compute_log_odds(feature_rows, readings.sum(axis=0), classifier.first)
     log_odds = compute_log_odds(
         build_neighbour_features(places, spans, tokens.texts, first_odds),
         np.zeros(1),
@@ -253,20 +253,18 @@ def build_features(
     )
 
 
-def collect_readings(
-    candidates: Sequence[Candidate], spans: Sequence[Span], units: int
-) -> tuple[Values, Values]:
+def collect_readings(candidates: Sequence[Candidate], spans: Sequence[Span], units: int) -> Values:
     """Returns the tagger's readings over and around each candidate.
 
     Returns:
-        Two of float64 [K, units]; zeros where a candidate has no evidence.
+        float64 [parts, K, units], a part for each of `EVIDENCE_WORDS`; zeros where a candidate has
+        no evidence.
     """
-    none = (0.0,) * units
+    none = ((0.0,) * units,) * len(EVIDENCE_WORDS)
     evidences = [get_evidence([spans[i] for i in candidate.spans]) for candidate in candidates]
-    over = [none if candidate is None else candidate.entity_reading for candidate in evidences]
-    around = [none if candidate is None else candidate.context_reading for candidate in evidences]
-    size = len(candidates), units
-    return np.array(over, np.float64).reshape(size), np.array(around, np.float64).reshape(size)
+    readings = [none if evidence is None else evidence.readings for evidence in evidences]
+    shape = len(candidates), len(EVIDENCE_WORDS), units
+    return np.array(readings, np.float64).reshape(shape).swapaxes(0, 1)
 
 
 def get_evidence(spans: Sequence[Span]) -> Evidence | None:

@@ -19,6 +19,7 @@ from textveil.models.endpoint import NO_KEY, Address, Endpoint, Key
 from textveil.models.entities import (
     DETAIL_TYPES,
     EVIDENCE_SIZE,
+    EVIDENCE_WORDS,
     Entity,
     Evidence,
     Tagger,
@@ -36,6 +37,7 @@ from textveil.models.sentences import SentenceEncoder, SentenceModel, load_sente
 __all__ = [
     "DETAIL_TYPES",
     "EVIDENCE_SIZE",
+    "EVIDENCE_WORDS",
     "EXTRACTION_TEMPERATURE",
     "NO_KEY",
     "PROGRESS_LISTENER",

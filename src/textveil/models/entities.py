@@ -109,8 +109,11 @@ Any other type keeps its name.
 """
 
 
-EVIDENCE_WORDS = 100
-"""The words before and behind an entity that its evidence covers."""
+EVIDENCE_WORDS = (0, 12, 100)
+"""How many words before and behind an entity each part of its readings covers; 0: the entity's own.
+
+The nearest words tell of a stranger in an article, who looks public by what the article says.
+"""
 
 TAGGER_KINDS = tuple(dict.fromkeys(label[label.find("-") + 1 :] for label in TAGGER_LABELS))
 """The bundled tagger's labels without `B-` and `I-`.
@@ -137,13 +140,11 @@ class Evidence:
         summary: for each of `TAGGER_KINDS` the mean of the words' log probabilities, then for each
             the largest; the shares of words on each of `LEXICON_LISTS`; the logarithms of 1 and the
             number of words around, and of the entity's.
-        entity_reading: the mean of the first half of the readings, over the entity's words.
-        context_reading: the mean of the second half, over the words around.
+        readings: the mean of each part of the readings, over the words of `EVIDENCE_WORDS`.
     """
 
     summary: tuple[float, ...]
-    entity_reading: tuple[float, ...]
-    context_reading: tuple[float, ...]
+    readings: tuple[tuple[float, ...], ...]
 
 
 class Entity(NamedTuple):
@@ -494,28 +495,34 @@ def _collect_evidence(
         values[:, TAGGER_KINDS.index(label[label.find("-") + 1 :])] += column
     logs = np.log(np.maximum(values, MIN_PROBABILITY))
     list_marks = np.stack([marks & mark > 0 for mark in LEXICON_LISTS], axis=1)
-    first = np.maximum(documents[text], starts - EVIDENCE_WORDS)
-    last = np.minimum(documents[text + 1], ends + EVIDENCE_WORDS)
-    size, context_sizes = (ends - starts)[:, None], (last - first)[:, None]
-    half = readings.shape[1] // 2
-    entity_means = _reduce_ranges(np.add, readings[:, :half], starts, ends) / size
-    context_sums = _reduce_ranges(np.add, readings[:, half:], first, starts) + _reduce_ranges(
-        np.add, readings[:, half:], ends, last
-    )
+    size = (ends - starts)[:, None]
+    width = readings.shape[1] // len(EVIDENCE_WORDS)
+    means = []
+    for k, reach in enumerate(EVIDENCE_WORDS):
+        rows = readings[:, k * width : (k + 1) * width]
+        if not reach:
+            means.append(_reduce_ranges(np.add, rows, starts, ends) / size)
+            continue
+        first = np.maximum(documents[text], starts - reach)
+        last = np.minimum(documents[text + 1], ends + reach)
+        around = (last - first)[:, None] - size
+        sums = _reduce_ranges(np.add, rows, first, starts) + _reduce_ranges(
+            np.add, rows, ends, last
+        )
+        means.append(sums / np.maximum(around, 1))
     summaries = np.concatenate(
         (
             _reduce_ranges(np.add, logs, starts, ends) / size,
             _reduce_ranges(np.maximum, logs, starts, ends),
             _reduce_ranges(np.add, list_marks, starts, ends) / size,
-            np.log1p(context_sizes),
+            np.log1p(around + size),
             np.log1p(size),
         ),
         axis=1,
-    )
-    parts = (summaries, entity_means, context_sums / np.maximum(context_sizes - size, 1))
+    ).tolist()
     return [
-        Evidence(*map(tuple, values))
-        for values in zip(*(part.tolist() for part in parts), strict=True)
+        Evidence(tuple(summary), tuple(map(tuple, parts)))
+        for summary, parts in zip(summaries, np.stack(means, axis=1).tolist(), strict=True)
     ]
 
 
