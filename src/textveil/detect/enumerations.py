@@ -4,8 +4,8 @@ In: the scored spans of texts. Out: the same spans; some persons private.
 Not here: the odds of each (`scoring`), and who is known (`textveil.text.known_persons`).
 
 Who stands in one enumeration ("A, B and C"), one list, one column of a table or one line of
-addressees is of one kind. So if one of them is private, all are, unless a known and public person
-is among them: then each keeps its own verdict.
+addressees is of one kind. So if they are private on average, all are, unless a known and public
+person is among them: then each keeps its own verdict.
 """
 
 from bisect import bisect_right
@@ -58,7 +58,8 @@ def mark_peers_private(spans: Sequence[Span], texts: Sequence[str]) -> list[Span
         for group in _list_groups(text, [spans[i] for i in indices]):
             members = [indices[k] for k in group]
             left = [i for i in members if spans[i].privacy_score < PRIVACY_THRESHOLD]
-            if not 0 < len(left) < len(members):
+            mean = sum(spans[i].privacy_score for i in members) / len(members)
+            if mean < PRIVACY_THRESHOLD or len(left) in (0, len(members)):
                 continue
             if not any(
                 known_persons.is_known_person(text[spans[i].start : spans[i].end]) for i in left

@@ -15,7 +15,6 @@ Neither may decide alone:
 A paragraph is read once more at most, and only if it has such names.
 """
 
-import os
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Sequence
@@ -30,14 +29,11 @@ from textveil.detect.spans import OWN_DETECTORS, PRIVACY_THRESHOLD, Detector, Sp
 from textveil.randomness import Values
 from textveil.text import LazyPattern, known_persons, tokenize, vocabulary
 
-UNKNOWN_WHOLE = float(os.environ.get("UW", "0.38"))
-"""The probability in the whole text from which somebody unknown is private."""
 
-
-UNKNOWN_ALONE = float(os.environ.get("UA", "0.62"))
+UNKNOWN_ALONE = 0.5
 """The probability from which he is, where his paragraph is read alone."""
 
-NAMESAKE_ALONE = float(os.environ.get("NA", "0.71"))
+NAMESAKE_ALONE = 0.8
 """The probability from which somebody called like a known person is private.
 
 His paragraph is read alone, with another name in it.
