@@ -30,6 +30,7 @@ NOBODY = [
     ("Mar  3 04:12:09 gw-edge ⟦ganglia⟧[18220]: started", "HANDLE"),
     ("import ⟦pygments⟧\n\nx = pygments.lex(1)\n", "ORGANIZATION"),
     ("import os\n\nclass ⟦Sabine⟧:\n    pass\n", "PERSON"),
+    ("import os\n\n\ndef f():\n    # handle ⟦real-world⟧ cases\n    return 1\n", "HANDLE"),
     ("set SENTRY_⟦AUTH⟧_TOKEN now", "PERSON"),
     ('"integrity": "sha512-⟦q83vEjRWeJq83vEjRWeJq83vEjRWeJq83vEjRWeJq83vEjRWeJ⟧"', "SECRET"),
     ("    resolved: ⟦left-pad@1.3.0⟧", "HANDLE"),

@@ -370,13 +370,14 @@ def _is_nobody(span: Span, text: str, regions: Regions) -> bool:
     if span.is_guess or is_repeated:
         if span.type in (*NAMES, "HANDLE") and value.lower() in regions.programs:
             return True
-        if _is_compound(span, value) and any(part.kind == CODE for part in regions.parts):
-            return True
         if span.is_guess and (_is_in_constant(span, text) or _is_digest(span, text, value)):
             return True
+    if _is_compound(span, value) and any(part.kind == CODE for part in regions.parts):
+        return True
     kind = regions.find_kind(span.start, span.end)
     if kind == CODE:
-        return (span.is_guess or is_repeated) and span.type in _NAMING
+        is_word = span.is_guess or is_repeated or span.type == "HANDLE"
+        return is_word and span.source != "structure" and span.type in _NAMING
     if kind != LOG:
         return False
     if span.source == "structure":
