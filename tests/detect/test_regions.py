@@ -31,6 +31,7 @@ NOBODY = [
     ("import ⟦pygments⟧\n\nx = pygments.lex(1)\n", "ORGANIZATION"),
     ("import os\n\nclass ⟦Sabine⟧:\n    pass\n", "PERSON"),
     ("import os\n\n\ndef f():\n    # handle ⟦real-world⟧ cases\n    return 1\n", "HANDLE"),
+    ("mobile=⟦NumberRange⟧(7)", "PERSON"),
     ("set SENTRY_⟦AUTH⟧_TOKEN now", "PERSON"),
     ('"integrity": "sha512-⟦q83vEjRWeJq83vEjRWeJq83vEjRWeJq83vEjRWeJq83vEjRWeJ⟧"', "SECRET"),
     ("    resolved: ⟦left-pad@1.3.0⟧", "HANDLE"),
@@ -48,6 +49,8 @@ SOMEBODY = [
     ("import os\n\nThe list below is\n\nfor ⟦Sabine⟧:\n\n- milk\n", "PERSON"),
     ('import os\n\nprint("ask ⟦Sabine⟧")\n', "PERSON"),
     ("import os\n\nx = 1  # ask ⟦Sabine⟧\n", "PERSON"),
+    ("mobile=⟦NumberRange⟧, 7", "PERSON"),
+    ("⟦McGregor⟧(42) called", "PERSON"),
     ("Her PIN is ⟦67108864⟧, she wrote.", "PHONE"),
 ]
 
