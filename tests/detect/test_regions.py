@@ -24,6 +24,7 @@ NOBODY = [
     (APP + "Recv⟦Worker@762⟧ left", "SECRET"),
     (APP + "token=⟦AppToken{9f4ef63⟧}", "SECRET"),
     ("⟦2025-03-18⟧ 07:42:11 INFO pool_size=4", "PHONE"),
+    ("sai mật khẩu lần 4\n⟦2024-10-02⟧ 08:15:10 INFO", "SECRET"),
     ("081109 ⟦203615 148⟧ INFO dfs.Node$Responder: block received", "PHONE"),
     (SYSLOG + "check pass; user unknown, key ⟦900⟧", "NATIONAL_ID"),
     (SYSLOG + "session opened for user ⟦root⟧ by (uid=0)", "HANDLE"),
