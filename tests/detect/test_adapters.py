@@ -147,13 +147,10 @@ class Row:
         ("seed 0x534b1d411e", "0x534b1d411e", "person", False),
         ("0.0213,0.012120", "0.0213,0.012120", "location", False),
         ("the number 0121204666", "0121204666", "person", True),
-        ("mobile=NumberRange(7)", "NumberRange", "person", False),
-        ("mobile=NumberRange, 7", "NumberRange", "person", True),
-        ("McGregor(42) called", "McGregor", "person", True),
         ("meet in Building Osprey", "Building Osprey", "location", True),
     ],
 )
-def test_a_slug_room_figure_or_call_is_a_name_only_where_a_word_of_it_is(text, words, type_, found):
+def test_a_slug_room_or_figure_is_a_name_only_where_a_word_of_it_is(text, words, type_, found):
     assert bool(TaggerDetector(name="t", model=Row(words, type_)).find([text])) == found
 
 

@@ -788,7 +788,6 @@ NOTHING = (
     "Pazartesi 09.00–13.00 arası A ve C bloklarda su kesilecektir",
     "NIF X0000000T",
     "السيارة كورية 2019 الثمن 9",
-    "sai mật khẩu lần 4\n2024-10-02 08:15:10 INFO",
     "licence server\n[2024-07-30T09:16:01Z] WARN  passport scan failed",
     "Levodopa 100/25 c/8 h. Vuelve en octubre.",
     "1. मेरे वार्ड में पिछले दो वर्षों में स्वीकृत नाली",

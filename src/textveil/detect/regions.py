@@ -271,6 +271,8 @@ _UUID = re.compile(r"[\da-f]{4}-[\da-f]{4}-[\da-f]{4}")
 _PHONE = re.compile(
     r"\(?\+.*|(?!000)(?=(?:\D*\d){9})\(?0[\d ()/.\-]+|\(?[2-9]\d\d\)?[ .\-]\d{3}[.\-]\d{4}"
 )
+_CALL = re.compile(r"[A-Z][a-z]{3,}[A-Z]\w*")
+"""The name of a call in a program, and no McGregor."""
 _CONSTANT = re.compile(r"[A-Z\d_]+(?!\w)")
 _CONSTANT_BEFORE = re.compile(r"(?<!\w)[A-Z\d_]{0,64}\Z")
 """The name of a constant in capitals; and its part before a place."""
@@ -370,13 +372,18 @@ def _is_nobody(span: Span, text: str, regions: Regions) -> bool:
     if span.is_guess or is_repeated:
         if span.type in (*NAMES, "HANDLE") and value.lower() in regions.programs:
             return True
-        if _is_compound(span, value) and any(part.kind == CODE for part in regions.parts):
+        if span.is_guess and (
+            (text[span.end : span.end + 1] == "(" and _CALL.fullmatch(value))
+            or _is_in_constant(span, text)
+            or _is_digest(span, text, value)
+        ):
             return True
-        if span.is_guess and (_is_in_constant(span, text) or _is_digest(span, text, value)):
-            return True
+    if _is_compound(span, value) and any(part.kind == CODE for part in regions.parts):
+        return True
     kind = regions.find_kind(span.start, span.end)
     if kind == CODE:
-        return (span.is_guess or is_repeated) and span.type in _NAMING
+        is_word = span.is_guess or is_repeated or span.type == "HANDLE"
+        return is_word and span.source != "structure" and span.type in _NAMING
     if kind != LOG:
         return False
     if span.source == "structure":
