@@ -144,7 +144,7 @@ RULES = (
     ),
     # Poland, without the country
     Rule(
-        "IBAN",
+        "ACCOUNT",
         Expression(rf"{NUMBER_START} \d\d (?: [ \-]? \d{{4}} ){{6}} {NUMBER_END}"),
         check=lambda value: sums.mod97(f"PL{value}"),
         numeric_prefix=True,
