@@ -13,6 +13,7 @@ PROTECTOR = Protector()
         "Social security wages 616.79",
         "Federal income tax withheld 1234.56",
         "SSN 1234.56 and account 7812.40",
+        "Consent form and Year 6 place. Application follows.",
         "OMB No. 1545-0008  Form W-2",
         "Lorem ipsum dolor sit amet, consectetur adipiscing elit.",
         "Population 601 234 567\nArea 302 345 678\n",
@@ -37,6 +38,9 @@ def test_amounts_forms_and_filler_are_nobodys(text: str) -> None:
             "Contacts: <PERSON_1> (<PHONE_1>), <PERSON_2> (<PHONE_2>)",
         ),
         ("mob 9876543210", "mob <PHONE_1>"),
+        ("Consent form WLP-038 signed.", "Consent form <ID_1> signed."),
+        ("Saluti,\nL. A.\n", "Saluti,\n<PERSON_1>.\n"),
+        ("l'enfant Nino (8 ans)", "l'enfant <PERSON_1> (<AGE_1> ans)"),
         (
             "I am Ingrid Aasheim, Storgata 14, 0155 Oslo. Tom Hale lives next door.",
             "I am <PERSON_1>, <ADDRESS_1>. <PERSON_2> lives next door.",

@@ -130,6 +130,7 @@ FOUND = {
         "⟦NO9386011117947⟧",
     ),
     "ACCOUNT": (
+        "zwrot na ⟦61 1090 1014 0000 0712 1981 2874⟧.",
         "BIC ⟦DEUTDEFF⟧, please",
         "⟦COBADEFFXXX⟧ as agreed",
         "ABA ⟦021000021⟧",

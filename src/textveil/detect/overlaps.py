@@ -14,6 +14,7 @@ from typing import Any
 from textveil.detect.bounds import get_bounds
 from textveil.detect.detections import Detections
 from textveil.detect.keyvalue.field_names import classify_key
+from textveil.detect.keyvalue.values import get_value_type
 from textveil.detect.spans import (
     IDENTIFIERS,
     LISTED_TYPE,
@@ -100,6 +101,9 @@ def _is_apart(before: str, behind: str) -> bool:
     return _OF_A_NUMBER.search(f"{before} {behind}") is None
 
 
+MAX_GAP = 4
+"""The most characters between a label and its value."""
+
 FORM_TYPES = ("EMAIL", "PHONE", "URL", "IP", "IBAN", "CARD", "ACCOUNT")
 """Types that are recognised by a form, so no part of a name."""
 
@@ -125,18 +129,16 @@ def cut_out_forms(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
 
 
 def drop_labels(spans: Sequence[Span], texts: Sequence[str]) -> list[Span]:
-    """Drops guessed names that are the key of a value right behind them (Handy 0151 ...)."""
-    starts = {(span.text, span.start) for span in spans if span.type in IDENTIFIERS}
+    """Drops guessed names that are the key of the value right behind (Handy 0151 ...)."""
+    values = {(span.text, span.start, span.type) for span in spans if span.type in IDENTIFIERS}
 
     def is_label(span: Span) -> bool:
         if not span.is_guess or span.type not in NAMES:
             return False
-        text = texts[span.text]
-        behind = span.end
-        while behind < len(text) and behind < span.end + 4 and text[behind] in " :.#(+":
-            behind += 1
-        beside = any((span.text, at) in starts for at in range(span.end, behind + 1))
-        return beside and classify_key(text[span.start : span.end]) is not None
+        text, end = texts[span.text], span.end
+        type_ = get_value_type(classify_key(text[span.start : end]) or "")
+        gap = len(text[end : end + MAX_GAP]) - len(text[end : end + MAX_GAP].lstrip(" :.#(+"))
+        return any((span.text, at, type_) in values for at in range(end, end + gap + 1))
 
     return [span for span in spans if not is_label(span)]
 

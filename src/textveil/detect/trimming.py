@@ -76,11 +76,14 @@ _FORM_NUMBER = LazyPattern(r"[A-Z]{0,3}-?\d{1,4}(?:-\d{1,4})?(?:-?[A-Z]{1,4})?")
 @cache
 def _compile_form_words() -> regex.Pattern[str]:
     words = "|".join(map(regex.escape, sorted(vocabulary.get_words("form_words"), key=len)))
-    return regex.compile(rf"(?i)(?<!\w)(?:{words})\s{{1,3}}\Z")
+    return regex.compile(rf"(?<!\w)(?=\p{{Lu}})(?i:{words})\s{{1,3}}\Z")
 
 
 def is_form_number(span: Span, texts: Sequence[str]) -> bool:
-    """True if a guess is the number of a printed form (Form W-2)."""
+    """True if a guess is the number of a printed form (Form W-2).
+
+    In small letters, the word may mean what somebody filled in.
+    """
     text = texts[span.text]
     return (
         span.source == GUESSING_DETECTOR
@@ -92,7 +95,8 @@ def is_form_number(span: Span, texts: Sequence[str]) -> bool:
 
 
 _ENUMERATED = LazyPattern(r"(?:\p{Lu}|\d{1,2}|[IVX]{1,5})[.)][ \t]{1,4}")
-_MAX_HEADING_CHARACTERS = 60
+_MAX_HEADING_CHARACTERS, _MIN_HEADING_LETTERS = 60, 3
+"""The longest heading of a form, and the fewest letters of a word that proves it one."""
 
 
 def is_heading(span: Span, texts: Sequence[str]) -> bool:
@@ -110,13 +114,12 @@ def is_heading(span: Span, texts: Sequence[str]) -> bool:
         return False
     number = _ENUMERATED.match(line)
     title = line[number.end() :] if number else line
-    if not number and not title.isupper():
-        return title == text[span.start : span.end] and classify_key(title) is not None
-    return title.isupper() and (
-        classify_key(title) is not None
-        or lexicon.is_all_ordinary(title)
-        or (number is not None and any(map(lexicon.is_all_ordinary, title.split())))
-    )
+    words = [word for word in _LETTERS.findall(title) if len(word) >= _MIN_HEADING_LETTERS]
+    ordinary = sum(map(lexicon.is_all_ordinary, words))
+    is_key = classify_key(title) is not None and (len(words) == 1 or ordinary == len(words))
+    if not title.isupper():
+        return is_key and not number and title == text[span.start : span.end]
+    return is_key or 0 < ordinary >= (1 if number else len(words))
 
 
 _MIN_FILLER_WORDS = 2

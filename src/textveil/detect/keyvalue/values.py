@@ -348,6 +348,11 @@ def find_value(kind: str, text: str, start: int, end: int, *, whole: bool) -> Va
     return None if reader is None else reader(text, start, end, whole=whole)
 
 
+def get_value_type(kind: str) -> str | None:
+    """Returns the type of the values of a kind that has a form; None for others."""
+    return _FORMS[kind][0] if kind in _FORMS else None
+
+
 def _count_digits(value: str) -> int:
     return sum(map(str.isdigit, value))
 

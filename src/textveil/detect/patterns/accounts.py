@@ -142,6 +142,14 @@ RULES = (
         numeric_prefix=True,
         digits=4,
     ),
+    # Poland, without the country
+    Rule(
+        "ACCOUNT",
+        Expression(rf"{NUMBER_START} \d\d (?: [ \-]? \d{{4}} ){{6}} {NUMBER_END}"),
+        check=lambda value: sums.mod97(f"PL{value}"),
+        numeric_prefix=True,
+        digits=26,
+    ),
     # codes of banks: behind their name, behind an IBAN, and with the office XXX
     make_linked_rule("ACCOUNT", _BICS, BIC, digits=0, check=is_bic, score=0.97, wordy=True),
     Rule(

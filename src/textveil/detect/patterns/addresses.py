@@ -56,7 +56,7 @@ _APART = r"""
       | vej | allé | tee | puiestee | mnt )
 """
 _BEFORE_NAME = rf"""
-    (?: {make_choice("address_words.ways")}
+    (?: {make_choice("address_words.ways", stop="")}
       (?! (?<=c/) [ ]?\d{{1,2}}[ ]?(?:h|hs|horas?|d[íi]as?)(?!\p{{L}}) ) )
 """
 _MONTH = (

@@ -175,6 +175,8 @@ _NOBODYS = Expression(
 )
 """Dummies, and numbers that cost nothing or a fee: the hotlines of firms and offices."""
 _SEQUENCE = ("0123456789", "01234567890", "0987654321")
+_CONTINUED = LazyPattern(r"(?:[ ]\d{4}){2}(?!\d)")
+"""The rest of an account's number, in groups of four."""
 _BETWEEN = LazyPattern(r"(?<=\d{5})[ ][\-/][ ](?=[\d(]{3})")
 _HEAD = LazyPattern(
     r"(?:\A|\n)[ \t>*•\-]{0,6}+((?:\p{Lu}[\p{L}\p{M}'.\-]*+[ ]?){1,4})[:,;(\- ]{0,3}\Z"
@@ -183,6 +185,8 @@ _HEAD = LazyPattern(
 _LINE_END = LazyPattern(r"[ \t)]*+(?:\n|\Z)")
 Hit = tuple[int, int, float]
 """The start, end and score of a number."""
+MIN_LISTED_DIGITS, MAX_LISTED_DIGITS = 8, 11
+"""Digits of a number that stands alone behind a name."""
 WORD_DISTANCE = 45
 MAX_ANNOUNCED_CHARACTERS = 17
 """The longest number, in characters, that words right before it prove a telephone's."""
@@ -220,14 +224,19 @@ def find_phones(plain: str, folded: FoldedText, regions: Sequence[str]) -> Itera
         at = bisect_left(words, start - WORD_DISTANCE)
         has_word = at < len(words) and words[at] < end + 12
         hit = _match_phone(plain, start, match, regions, has_word=has_word)
+        if hit is not None and _CONTINUED.match(plain, hit[1]):
+            continue
         if hit is None and (link := _BETWEEN.search(match.group())):  # two numbers
             at = start + link.end()
             if second := _CANDIDATE.compiled.match(plain, at):
                 hit = _match_phone(plain, at, second, regions, has_word=has_word)
         if hit is None and (head := _HEAD.search(plain, max(0, start - 80), start)):
             # Nothing is near but a name: the whole list says whether it is one of persons.
-            if _LINE_END.match(plain, end) and (
-                listed := _match_phone(plain, start, match, regions, has_word=True)
+            digits = sum(map(str.isdigit, match.group()))
+            if (
+                MIN_LISTED_DIGITS <= digits <= MAX_LISTED_DIGITS
+                and _LINE_END.match(plain, end)
+                and (listed := _match_phone(plain, start, match, regions, has_word=True))
             ):
                 entries.append((head.start(), head[1], listed))
             continue

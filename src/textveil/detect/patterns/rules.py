@@ -304,10 +304,10 @@ def make_linked_rule(
     )
 
 
-def make_choice(name: str) -> str:
+def make_choice(name: str, *, stop: str = r"\.?") -> str:
     """Makes an expression for the words of a vocabulary list.
 
-    Accents may lack. A full stop may follow a word that is written without one.
+    Accents may lack. `stop` is what may follow a word that is written without a full stop.
     """
     words = vocabulary.get_words(name)
     words |= {word.translate(_BASES) for word in words}
@@ -319,7 +319,7 @@ def make_choice(name: str) -> str:
         )
         for has_stop in (True, False)
     )
-    return rf"(?: {stopped or '(?!)'} | (?: {others or '(?!)'} ) \.? )"
+    return rf"(?: {stopped or '(?!)'} | (?: {others or '(?!)'} ) {stop} )"
 
 
 def list_triggers(name: str) -> tuple[str, ...]:
