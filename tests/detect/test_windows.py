@@ -56,7 +56,8 @@ def test_a_stranger_beside_news_is_hidden(text: str) -> None:
 
 def test_without_windows_the_stranger_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     """The broken twin: the test above can fail."""
-    rest = tuple(stage for stage in stages.STAGES if stage.name != "windows")
+    several = ("windows", "second reading")
+    rest = tuple(stage for stage in stages.STAGES if stage.name not in several)
     monkeypatch.setattr(stages, "STAGES", rest)
     assert "Tomasz" in Protector().protect(f"{NEWS}\n\n{NOTE}\n\n{NEWS}", Session()).text
 

@@ -1,18 +1,19 @@
-"""Second reading: asks again about full names that a text seems to treat as public.
+"""Second reading: asks for full names again that a text seems to treat as public.
 
 In: the scored spans of a batch, its texts and detectors. Out: the same spans; some persons private.
-Not here: the first reading (`scoring`), and who is known (`textveil.text.known_persons`).
+Not here: the first reading (`scoring`), paragraphs (`windows`), and who is known
+(`textveil.text.known_persons`).
 
 How likely a name is private, the tagger tells by the style of the whole text and by the name.
 Neither may decide alone:
 
-- A person on no list of known persons is private if his paragraph alone says so, whatever stands
-  around it, and in the whole text already at `UNKNOWN_WHOLE`: style lowers the doubt only.
-- Everyday people share names with known ones. So a paragraph about somebody known is read with a
+- A person on no list of known persons is private if the sentence alone says so, whatever stands
+  around it: a stranger inside an article.
+- Everyday people share names with known ones. So a sentence about somebody known is read with a
   name in place of his that nobody has. If even so it tells of somebody private, he is; but not
-  where somebody private is named in it: then it tells of him.
+  where somebody private is named in it: then it tells of that person.
 
-A paragraph is read once more at most, and only if it has such names.
+A sentence is read once more at most, and only if it has such names and words besides.
 """
 
 from bisect import bisect_right
@@ -29,15 +30,18 @@ from textveil.detect.spans import OWN_DETECTORS, PRIVACY_THRESHOLD, Detector, Sp
 from textveil.randomness import Values
 from textveil.text import LazyPattern, known_persons, tokenize, vocabulary
 
-
-UNKNOWN_ALONE = 0.5
-"""The probability from which he is, where his paragraph is read alone."""
+UNKNOWN_ALONE = PRIVACY_THRESHOLD
+"""The probability from which somebody unknown is private, where the sentence is read alone."""
 
 NAMESAKE_ALONE = 0.8
 """The probability from which somebody called like a known person is private.
 
-His paragraph is read alone, with another name in it.
+The sentence is read alone, with another name in it.
 """
+
+MIN_SENTENCE_WORDS = 3
+"""The fewest words in small letters of a sentence that is read alone: an entry of a list tells
+nothing alone."""
 
 _FULL_NAME = LazyPattern(
     r"(?V1) [\p{Lu}&&\p{Latin}] [\p{L}\p{M}.'’-]{0,40}+ (?: [ ]++ [\p{L}\p{M}.'’-]{1,40}+ ){1,4}+"
@@ -46,20 +50,18 @@ _FULL_NAME = LazyPattern(
 )
 """A name of more words in Latin script, of which the last is no initial and has a capital."""
 
-
 _SENTENCE_END = LazyPattern(
     r"""(?<=\p{L}{2}[.!?…;]["'”’»)\]]?)\s+(?=["'“‘«(\[]?[\p{Lu}\p{Lo}])|(?<=[。！？])|\n+"""
 )
 
+_SMALL_WORD = LazyPattern(r"(?<![\w@.-])\p{Ll}[\p{L}\p{M}'’-]*")
 
-_SMALL = LazyPattern(r"(?<![\w@.-])\p{Ll}[\p{L}\p{M}'’-]*")
 
-
-class Paragraph(NamedTuple):
-    """A paragraph to be read again.
+class Sentence(NamedTuple):
+    """A sentence to be read again.
 
     Args:
-        text: the paragraph, with other names in place of known ones.
+        text: the sentence, with other names in place of known ones.
         places: the index of each span in it, with its first character there and one past its last.
     """
 
@@ -89,35 +91,29 @@ def mark_unknown_private(
         elif _is_doubtful(span) and is_full_name(texts[span.text][span.start : span.end]):
             doubtful[span.text].append(i)
     least: dict[int, float] = {}
-    paragraphs: list[Paragraph] = []
+    sentences: list[Sentence] = []
     for number, indices in doubtful.items():
         text = texts[number]
-        lines = _Lines(text)
-        told = {lines.find(at) for at in private[number]}
+        numbered = _Sentences(text)
+        told = {numbered.find(at) for at in private[number]}
         listed = find_known([text[spans[i].start : spans[i].end] for i in indices])
         known = {i for i, is_listed in zip(indices, listed, strict=True) if is_listed}
         inside: defaultdict[int, list[int]] = defaultdict(list)
         for i in sorted(indices, key=lambda i: spans[i].start):
-            line = lines.find(spans[i].start)
-            if i not in known or line not in told:
-                inside[line].append(i)
+            which = numbered.find(spans[i].start)
+            if i not in known or which not in told:
+                inside[which].append(i)
                 least[i] = NAMESAKE_ALONE if i in known else UNKNOWN_ALONE
-        paragraphs += [
-            _build_paragraph(text, lines.get_bounds(line), members, spans, known)
-            for line, members in inside.items()
-            if len(_SMALL.findall(text, *lines.get_bounds(line))) >= 3
+        sentences += [
+            _build_sentence(text, numbered.get_bounds(which), members, spans, known)
+            for which, members in inside.items()
+            if len(_SMALL_WORD.findall(text, *numbered.get_bounds(which))) >= MIN_SENTENCE_WORDS
             # What stands alone was read alone, unless there is a name to replace.
-            and (not lines.is_alone(line) or not known.isdisjoint(members))
+            and (not numbered.is_alone(which) or not known.isdisjoint(members))
         ]
-    alone = _read_alone(paragraphs, detectors, timeout)
+    alone = _read_alone(sentences, detectors, timeout)
     return [
-        span._replace(privacy_score=1.0)
-        if i in least
-        and (
-            alone.get(i, 0.0) >= least[i]
-            or (least[i] == UNKNOWN_ALONE and span.privacy_score >= UNKNOWN_WHOLE)
-        )
-        else span
+        span._replace(privacy_score=1.0) if i in least and alone.get(i, 0.0) >= least[i] else span
         for i, span in enumerate(spans)
     ]
 
@@ -151,8 +147,8 @@ def _is_doubtful(span: Span) -> bool:
     )
 
 
-class _Lines:
-    """The lines of a text, each a paragraph.
+class _Sentences:
+    """The sentences of a text, by number.
 
     Args:
         text: the text.
@@ -160,31 +156,32 @@ class _Lines:
 
     def __init__(self, text: str) -> None:
         ends = (match.end() for match in _SENTENCE_END.finditer(text))
-        self._starts = [0, *ends, len(text) + 1]
+        self._end = len(text)
+        self._starts = [0, *(at for at in ends if at < self._end), self._end + 1]
         self._first, self._last = len(text) - len(text.lstrip()), len(text.rstrip())
 
     def find(self, at: int) -> int:
-        """Returns the line of a character."""
+        """Returns the number of the sentence that holds a character."""
         return bisect_right(self._starts, at) - 1
 
-    def get_bounds(self, line: int) -> tuple[int, int]:
-        """Returns the first character of a line, and one past its last."""
-        return self._starts[line], self._starts[line + 1] - 1
+    def get_bounds(self, which: int) -> tuple[int, int]:
+        """Returns the first character of a sentence, and one past its last."""
+        return self._starts[which], min(self._starts[which + 1], self._end)
 
-    def is_alone(self, line: int) -> bool:
-        """Says whether all other lines are blank."""
-        start, end = self.get_bounds(line)
+    def is_alone(self, which: int) -> bool:
+        """Says whether there is nothing else in the text."""
+        start, end = self.get_bounds(which)
         return start <= self._first and self._last <= end
 
 
-def _build_paragraph(
+def _build_sentence(
     text: str,
     bounds: tuple[int, int],
     members: Sequence[int],
     spans: Sequence[Span],
     known: set[int],
-) -> Paragraph:
-    """Builds a paragraph with other names in place of known ones, the same for the same."""
+) -> Sentence:
+    """Builds a sentence with other names in place of known ones, the same for the same."""
     strangers = sorted(map(str.title, vocabulary.get_words("nobodies")))
     names: dict[str, str] = {}
     parts: list[str] = []
@@ -202,14 +199,14 @@ def _build_paragraph(
         size += span.start - at
         places.append((i, size, size + len(value)))
         size, at = size + len(value), span.end
-    return Paragraph("".join([*parts, text[at:end]]), places)
+    return Sentence("".join([*parts, text[at:end]]), places)
 
 
 def _read_alone(
-    paragraphs: Sequence[Paragraph], detectors: Sequence[Detector], timeout: float | None
+    sentences: Sequence[Sentence], detectors: Sequence[Detector], timeout: float | None
 ) -> dict[int, float]:
-    """Returns the probability of each span in its paragraph, read alone."""
-    texts = [paragraph.text for paragraph in paragraphs]
+    """Returns the probability of each span in its sentence, read alone."""
+    texts = [sentence.text for sentence in sentences]
     if not texts:
         return {}
     own = [detector for detector in detectors if detector.name in OWN_DETECTORS]
@@ -220,6 +217,6 @@ def _read_alone(
             np.maximum(inside, span.privacy_score, out=inside)
     return {
         i: float(private[number][start:end].max(initial=0.0))
-        for number, paragraph in enumerate(paragraphs)
-        for i, start, end in paragraph.places
+        for number, sentence in enumerate(sentences)
+        for i, start, end in sentence.places
     }
