@@ -119,11 +119,11 @@ def test_private_neighbour_leaves_known_person():
     assert hide(text) == text.replace("Milan Drozdek", "<PERSON_1>")
 
 
-def judge(text: str, private: str, public: tuple[str, ...]) -> set[str]:
-    """Returns the private names of a text, of which the odds call one private."""
+def judge(text: str, private: str, public: tuple[str, ...], score: float = 0.4) -> set[str]:
+    """Returns the private names of a text, of which the odds call one private, the others not."""
     spans = [
         Span(0, text.index(name), text.index(name) + len(name), "PERSON", 1.0, "tagger", score)
-        for name, score in ((private, 0.9), *((name, 0.1) for name in public))
+        for name, score in ((private, 0.9), *((name, score) for name in public))
     ]
     return {
         text[span.start : span.end]
@@ -157,3 +157,9 @@ def test_enumeration(text):
 )
 def test_no_enumeration(text, peers):
     assert judge(text.format("Milan Drozdek", *peers), "Milan Drozdek", peers) == {"Milan Drozdek"}
+
+
+def test_one_doubt_is_no_verdict_over_a_list():
+    names = "Milan Drozdek", "Grace Ollerby", "Yusuf Tanrik"
+    text = "{}, {} and {} won.".format(*names)
+    assert judge(text, names[0], names[1:], score=0.1) == {names[0]}

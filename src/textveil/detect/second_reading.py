@@ -33,7 +33,7 @@ from textveil.text import LazyPattern, known_persons, tokenize, vocabulary
 UNKNOWN_ALONE = PRIVACY_THRESHOLD
 """The probability from which somebody unknown is private, where the sentence is read alone."""
 
-NAMESAKE_ALONE = 0.8
+NAMESAKE_ALONE = 0.71
 """The probability from which somebody called like a known person is private.
 
 The sentence is read alone, with another name in it.

@@ -283,6 +283,12 @@ STAGES = (
         purpose="a span is what it names, without titles and units",
     ),
     Stage(
+        name="groups",
+        apply=_change_each_span(trimming.extend_groups),
+        purpose="a number goes on over groups that are joined alike",
+        guard="no part of a number is left: `%2B47+22+85+50+50`",
+    ),
+    Stage(
         name="ages",
         apply=_change_each_span(trimming.extend_age),
         purpose="an age that is moved is moved with its unit",
