@@ -140,6 +140,7 @@ REGIONS = Stage(
         spans=tuple(filter_spans(detections.spans, detections.tokens.texts, detections.regions)),
     ),
     purpose="names, numbers and times that a machine writes for itself are nobody's",
+    guard="logs, code and manifests keep the words of programs: `QuorumCnxManager`, `blk_-69522958`",
 )
 
 MERGING = (
