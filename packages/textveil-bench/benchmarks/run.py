@@ -19,7 +19,6 @@ import decode
 import detection
 import encoder
 import languages
-import logs
 import prompts
 import report
 import risks
@@ -35,6 +34,7 @@ from rich.progress import track
 from rich.table import Table
 
 import gateway
+import logs
 from textveil_bench.circumstances import read_circumstances
 from textveil_bench.process_usage import measure_best_seconds
 
