@@ -349,6 +349,7 @@ FOUND = {
         "kod do bramy: ⟦1947#⟧",
     ),
     "HANDLE": (
+        "Changing view acls to: yarn,⟦jsmith⟧",
         "opened by: ⟦tmoraes⟧",
         "insta: ⟦lea.kern.pix⟧",
         "user ⟦mholt⟧ logged in",

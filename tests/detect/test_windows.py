@@ -72,6 +72,6 @@ def test_an_unchanged_paragraph_is_read_once(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(TaggerDetector, "find", record)
     protector = Protector().privatizer.remembering()
-    for text in (f"{NEWS}\n\n{NOTE}", f"{NEWS}\n\n{NOTE}\n\nThanks!"):
-        protector.privatize(text)
-    assert read.count(NEWS) == 1
+    texts = [f"{NEWS}\n\n{NOTE}", f"{NEWS}\n\n{NOTE}\n\nThanks!"]
+    assert [*protector.privatize_many(texts)]
+    assert read.count(NOTE) == 1

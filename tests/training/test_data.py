@@ -110,7 +110,7 @@ def test_labelled_spans_become_labels_of_words():
         for v, kind, standing in values
     ]
     found = data.tagged(Marked(text, mentions))
-    assert [(w, label) for w, label, _ in zip(*found, strict=True) if label != "O"] == [
+    assert [(w, label) for w, label in zip(found.words, found.labels, strict=True) if label != "O"] == [
         ("Ann", "B-PERSON private"), ("Lee", "I-PERSON private"), ("Acme", "B-ORGANIZATION"),
         ("5", "B-LOCATION private"), ("Elm", "I-LOCATION private"), ("St", "I-LOCATION private"),
         ("a@b.org", "~private"), ("Holmes", "B-PERSON public"), ("Bo", "?"), ("Linux", "~public"),

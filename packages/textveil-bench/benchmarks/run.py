@@ -34,6 +34,7 @@ from rich.progress import track
 from rich.table import Table
 
 import gateway
+import logs
 from textveil_bench.circumstances import read_circumstances
 from textveil_bench.process_usage import measure_best_seconds
 
@@ -119,6 +120,7 @@ def main() -> None:
             "detection",
             "attacks",
             "languages",
+            "logs",
             "risk",
             "thresholds",
             "gateway",
@@ -143,6 +145,7 @@ def main() -> None:
         "detection": detection.measurements(options.repeat),
         "attacks": attacks.measurements(),
         "languages": languages.measurements(),
+        "logs": logs.measurements(),
         "risk": risks.measurements(),
         "thresholds": thresholds.measurements(),
         "gateway": gateway.measurements(),
@@ -162,7 +165,7 @@ def main() -> None:
     rows = []
     for row in found:  # written as they come: a long run that is cut short keeps what it has
         rows.append(row)
-        own = {"prompts": prompts.ROWS, "stores": STORES}
+        own = {"logs": logs.ROWS, "prompts": prompts.ROWS, "stores": STORES}
         stored = own.get(row["what"].partition(", ")[0], RATES if "metric" in row else ROWS)
         rowfiles.keep(stored, [{**row, "repeat": options.repeat, **shared}])
     report.write()

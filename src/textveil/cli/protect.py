@@ -37,7 +37,7 @@ class TextWriter(StrEnum):
     default="prompt",
     brief=(
         *("session", "store", "output", "lines", "as_json", "diff", "source"),
-        *("level", "dates", "names", "figures", "setting"),
+        *("level", "dates", "names", "setting"),
     ),
 )
 def protect(

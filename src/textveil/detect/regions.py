@@ -267,6 +267,7 @@ _JOINED = re.compile(r"[_#@$]-?\Z")
 _INTERNET = re.compile(r"(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)(?:\.(?!\Z|:)|(?=:|\Z))){4}(?::\d{1,5})?")
 _LINE_OF = re.compile(r"\w*[@#]")
 """The class and the line, or the place, that wrote into a log: `Worker@762`."""
+_HEXADECIMAL = re.compile(r"[\da-f]+|-?[\da-f]{4,}(?:-[\da-f]{4,})*-?", re.IGNORECASE)
 _UUID = re.compile(r"[\da-f]{4}-[\da-f]{4}-[\da-f]{4}")
 _PHONE = re.compile(
     r"\(?\+.*|(?!000)(?=(?:\D*\d){9})\(?0[\d ()/.\-]+|\(?[2-9]\d\d\)?[ .\-]\d{3}[.\-]\d{4}"
@@ -459,13 +460,14 @@ def _is_number(span: Span, text: str, value: str) -> bool:
     if span.type == "PHONE" and (_PHONE.fullmatch(value) or not span.is_guess):
         return _PHONE.fullmatch(value) is not None
     if span.is_guess:
-        return span.score >= SURE and any(map(str.isdigit, value))
+        is_word = span.type == "SECRET" and not _HEXADECIMAL.fullmatch(value)
+        return span.score >= (SURE_NAME if is_word else SURE) and any(map(str.isdigit, value))
     if span.type == "CARD":
         return (
             _CARD.fullmatch(value) is not None
             and not text[span.end : span.end + 2].strip(" -").isdigit()
         )
-    return span.type == "ID" or (span.type == "SECRET" and not value.isdigit())
+    return span.type in ("ID", "SECRET")
 
 
 def _is_of_program(span: Span, text: str, value: str) -> bool:

@@ -160,6 +160,7 @@ REGIONS = Stage(
         spans=tuple(filter_spans(detections.spans, detections.tokens.texts, detections.regions)),
     ),
     purpose="names, numbers and times that a machine writes for itself are nobody's",
+    guard="logs, code and manifests keep the words of programs: `QuorumCnxManager`, `blk_-69522958`",
 )
 
 MERGING = (
@@ -342,7 +343,7 @@ STAGES = (
     Stage(
         name="enumerations",
         apply=_change_spans(lambda spans, tokens: mark_peers_private(spans, tokens.texts)),
-        purpose="what stands in one list is judged together",
+        purpose="the persons of one list are judged together",
         guard="no applicant of a list stays while the others go",
         condition=lambda settings: settings.scores and _is_personal(settings),
     ),
