@@ -220,26 +220,31 @@ STAGES = (
         name="headings",
         apply=_drop_spans(trimming.is_heading),
         purpose="a heading or a label of a form is nobody",
+        guard="a form keeps its headings: `B. DANE PODATNIKA`",
     ),
     Stage(
         name="labels",
         apply=_change_spans(lambda spans, tokens: overlaps.drop_labels(spans, tokens.texts)),
         purpose="a key right before its value is nobody: `Handy 0151 23456789`",
+        guard="a form keeps its labels: `Handy 0151 23456789`",
     ),
     Stage(
         name="filler",
         apply=_drop_spans(trimming.is_filler),
         purpose="a text that only shows type names nobody",
+        guard="a page of filler stays: `Lorem ipsum dolor`",
     ),
     Stage(
         name="form numbers",
         apply=_drop_spans(trimming.is_form_number),
         purpose="a printed form is everybody's: `Form W-2`",
+        guard="`OMB No. 1545-0008, Form W-2` is asked about",
     ),
     Stage(
         name="amounts",
         apply=_drop_spans(trimming.is_amount),
         purpose="an amount with two decimals is no identifier",
+        guard="`Social security wages 616.79` stays",
     ),
     Stage(
         name="odds",
@@ -252,6 +257,7 @@ STAGES = (
         apply=add_window_spans,
         purpose="what its own paragraph shows to be private is private, whatever stands beside it",
         condition=lambda settings: settings.scores,
+        guard="a note before an article: benchmarks/beside.py measures it",
     ),
     Stage(
         name="dates",
