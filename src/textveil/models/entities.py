@@ -497,7 +497,7 @@ def _collect_evidence(
     list_marks = np.stack([marks & mark > 0 for mark in LEXICON_LISTS], axis=1)
     size = (ends - starts)[:, None]
     width = readings.shape[1] // len(EVIDENCE_WORDS)
-    means = []
+    counts, means = size, []
     for k, reach in enumerate(EVIDENCE_WORDS):
         rows = readings[:, k * width : (k + 1) * width]
         if not reach:
@@ -505,17 +505,17 @@ def _collect_evidence(
             continue
         first = np.maximum(documents[text], starts - reach)
         last = np.minimum(documents[text + 1], ends + reach)
-        around = (last - first)[:, None] - size
+        counts = (last - first)[:, None]
         sums = _reduce_ranges(np.add, rows, first, starts) + _reduce_ranges(
             np.add, rows, ends, last
         )
-        means.append(sums / np.maximum(around, 1))
+        means.append(sums / np.maximum(counts - size, 1))
     summaries = np.concatenate(
         (
             _reduce_ranges(np.add, logs, starts, ends) / size,
             _reduce_ranges(np.maximum, logs, starts, ends),
             _reduce_ranges(np.add, list_marks, starts, ends) / size,
-            np.log1p(around + size),
+            np.log1p(counts),
             np.log1p(size),
         ),
         axis=1,
