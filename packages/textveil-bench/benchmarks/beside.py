@@ -45,7 +45,7 @@ MODULES = ("argparse", "asyncio", "logging", "pathlib", "subprocess", "datetime"
 
 NAMES = (
     "Marek Sobotka",
-    "Ines Duarte",
+    "Rita Duarte",
     "Tomasz Wilk",
     "Anna Kowalska",
     "John Smith",
