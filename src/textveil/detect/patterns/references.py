@@ -421,7 +421,10 @@ RULES = (
         ),
     ),
     make_linked_rule("ID", _NUMBERED, rf"{_CODE} (?!,\d)", check=is_issued, score=0.72),
-    make_linked_rule("ID", _BARE, _CODE, check=is_telling, score=0.65),
+    *guard_rules(
+        "a number that its words call one, also where no tagger reads",
+        make_linked_rule("ID", _BARE, _CODE, check=is_telling, score=0.65),
+    ),
     # extensions, and the last digits of a number
     make_linked_rule(
         "PHONE",

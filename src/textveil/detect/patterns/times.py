@@ -169,6 +169,7 @@ BIRTHS = (
         can_precede=True,
         digits=1,
         keep_scripts=True,
+        guard="dates of scripts without spaces",
         **build_context(_BORN_UNSPACED),
     ),
     Rule(

@@ -96,7 +96,7 @@ RULES = (
         r"(?-i: [A-Z]{1,3} [ \-]? (?=[A-Z]{0,2}\d) [A-Z\d]{3,6} ) (?![ \-/]?\d)",
         digits=2,
         wordy=True,
-    ),
+    )._replace(guard="plates of any country behind their word"),
     # China, Korea
     make_plate_rule(
         r"[京津沪渝冀豫云辽黑湘皖鲁新苏浙赣鄂桂甘晋蒙陕吉闽贵粤青藏川宁琼][A-Z][ ·・•.]?"
