@@ -54,7 +54,7 @@ Timeout = Annotated[
     default="prompt",
     brief=(
         *("upstream", "model", "system", "transcript", "show_sent", "session", "store"),
-        *("level", "dates", "names", "config", "setting"),
+        *("level", "dates", "names", "setting"),
     ),
 )
 def chat(

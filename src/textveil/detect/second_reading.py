@@ -84,11 +84,17 @@ def mark_unknown_private(
         timeout: see `find_all`.
     """
     doubtful: defaultdict[int, list[int]] = defaultdict(list)
-    private: defaultdict[int, list[int]] = defaultdict(list)
-    for i, span in enumerate(spans):
+    private: defaultdict[int, set[int]] = defaultdict(set)
+    for span in spans:
         if span.type == "PERSON" and span.privacy_score >= PRIVACY_THRESHOLD:
-            private[span.text].append(span.start)
-        elif _is_doubtful(span) and is_full_name(texts[span.text][span.start : span.end]):
+            private[span.text].add(span.start)
+    for i, span in enumerate(spans):
+        settled = span.start in private.get(span.text, ())
+        if (
+            _is_doubtful(span)
+            and not settled
+            and is_full_name(texts[span.text][span.start : span.end])
+        ):
             doubtful[span.text].append(i)
     least: dict[int, float] = {}
     sentences: list[Sentence] = []
