@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     },
     brief=(
         *("upstream", "policy", "host", "port", "tls_cert", "tls_key", "store", "workers"),
-        *("audit_log", "level", "dates", "setting"),
+        *("audit_log", "level", "setting"),
     ),
 )
 def serve(
@@ -442,7 +442,7 @@ def check(
     },
     brief=(
         *("upstream", "tools", "all_tools", "other_tools", "policy", "resources", "prompts"),
-        *("port", "session", "store", "level", "dates"),
+        *("port", "session", "store", "level"),
     ),
 )
 def mcp(
