@@ -3,6 +3,8 @@
 import pytest
 
 from textveil import Protector
+from textveil.detect.spans import Span
+from textveil.detect.trimming import is_heading
 
 PROTECTOR = Protector()
 
@@ -57,3 +59,10 @@ def test_numbers_beside_names_are_telephones_and_beside_other_words_are_not() ->
     assert sum(finding.type == "PHONE" for finding in contacts if finding.hidden) == 3
     for text in ("Paris 612 345 678\nRome 613 345 123\n", "FV 0942/11/2026 oraz FV 0947/04/2026"):
         assert "<PHONE_1>" not in PROTECTOR.protect(text).text
+
+
+def test_scripts_without_capitals_have_no_headings_in_capitals() -> None:
+    text = "管理者 鵜飼 に通知 [INFO]"
+    span = Span(0, 4, 6, "PERSON", 0.9, "tagger")
+    assert not is_heading(span, [text])
+    assert is_heading(Span(0, 3, 7, "PERSON", 0.9, "tagger"), ["B. DANE PODATNIKA"])

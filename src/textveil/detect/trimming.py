@@ -95,6 +95,7 @@ def is_form_number(span: Span, texts: Sequence[str]) -> bool:
 
 
 _ENUMERATED = LazyPattern(r"(?:\p{Lu}|\d{1,2}|[IVX]{1,5})[.)][ \t]{1,4}")
+_UNCASED = LazyPattern(r"\p{Lo}")
 _MAX_HEADING_CHARACTERS, _MIN_HEADING_LETTERS = 60, 3
 """The longest heading of a form, and the fewest letters of a word that proves it one."""
 
@@ -111,6 +112,8 @@ def is_heading(span: Span, texts: Sequence[str]) -> bool:
     start, stop = text.rfind("\n", 0, span.start) + 1, text.find("\n", span.end)
     line = text[start : stop if stop >= 0 else len(text)].strip(" \t\r:*#")
     if len(line) > _MAX_HEADING_CHARACTERS or "\n" in text[span.start : span.end]:
+        return False
+    if _UNCASED.search(line):  # scripts without capitals have no headings in capitals
         return False
     number = _ENUMERATED.match(line)
     title = line[number.end() :] if number else line
