@@ -66,3 +66,8 @@ def test_scripts_without_capitals_have_no_headings_in_capitals() -> None:
     span = Span(0, 4, 6, "PERSON", 0.9, "tagger")
     assert not is_heading(span, [text])
     assert is_heading(Span(0, 3, 7, "PERSON", 0.9, "tagger"), ["B. DANE PODATNIKA"])
+
+
+def test_a_numbered_list_of_people_in_capitals_is_no_heading() -> None:
+    text = "TENANTS\n\n1. JOHN MARTIN SMITH\n2. WILL GREEN\n"
+    assert PROTECTOR.protect(text).text == "TENANTS\n\n1. <PERSON_1>\n2. <PERSON_2>\n"

@@ -350,9 +350,12 @@ _CODED = re.compile(
     rf"""(?P<bytes>(?:{_BYTE.pattern})+) | {_WORD}(?:[ \t]*\r?\n?[ \t]+(?={_WORD}))?
     | (?P<quoted>(?:=[89a-f][0-9a-f]){{2,}}) | &(?:amp;)*(?P<entity>\#\d{{1,7}}|\#x[0-9a-f]{{1,6}}|[a-z]{{2,12}});
     | (?<!\\)\\+u(?P<unit>[0-9a-f]{{4}})
-    | (?P<blank> (?<=[0-9])_(?=[0-9]{{2}}) | (?<=[a-z0-9])_(?=[0-9]{{6}} | [a-z]{{2}}[0-9]{{4}}) )""",
+    | (?P<blank> (?<=[0-9])[_+](?=[0-9]{{2}}) | (?<=[a-z0-9])_(?=[0-9]{{6}} | [a-z]{{2}}[0-9]{{4}}) )""",
     re.IGNORECASE | re.VERBOSE,
 )
+_FORM_VALUE = re.compile(r"(?:\A|[\s?&])[\w.\-\[\]]{1,60}=[^\s&=]{0,60}%[^\s&=]{1,60}\Z")
+"""The value of a form with an encoded byte in it, in which a plus is a space."""
+_LONGEST_VALUE = 190
 _SIGNS = "%&\\_="
 """Characters of which every match of `_CODED` holds one."""
 _BASE64 = re.compile(
@@ -423,7 +426,7 @@ def decode_parts(text: str) -> list[DecodedPart]:
 
     Encodings are percent signs, HTML entities, escapes of escapes, Base64 and hexadecimal digits,
     encoded words of mail headers, `=?UTF-8?Q?...?=`, and letters of quoted-printable text.
-    Underscores in numbers, as in file names, are read as spaces.
+    Underscores in numbers, as in file names, and a plus in a number of a form are read as spaces.
     """
     parts = list(_decode_characters(text)) if any(sign in text for sign in _SIGNS) else []
     for start, end, content in _decode_runs(text):
@@ -538,6 +541,9 @@ def _decode_match(match: re.Match[str]) -> Iterator[tuple[str, int, int]]:
             yield from _decode_quoted(match["quoted"], "utf-8", start)
         return
     if match["blank"]:
+        before = match.string[max(0, start - _LONGEST_VALUE) : start]
+        if match["blank"] == "+" and not _FORM_VALUE.search(before):
+            return
         content = " "
     elif match["unit"]:
         content = chr(int(match["unit"], 16))

@@ -33,8 +33,8 @@ from textveil.text import LazyPattern, known_persons, tokenize, vocabulary
 UNKNOWN_ALONE = 0.7
 """The probability from which somebody unknown is private, where the sentence is read alone.
 
-At .5, nine in ten strangers inside an article go, but the list of known persons is short: of the
-public names in prompts, three times as many go as without a second reading.
+Lower finds more strangers inside an article, but the list of known persons is short: more than
+twice as many public names of prompts went at .5 as without a second reading.
 """
 
 NAMESAKE_ALONE = 0.85

@@ -103,8 +103,8 @@ _MAX_HEADING_CHARACTERS, _MIN_HEADING_LETTERS = 60, 3
 def is_heading(span: Span, texts: Sequence[str]) -> bool:
     """True if a guessed name is in a heading or a label of a form.
 
-    A line is a label if it is a key, and a heading if it is in capitals and of ordinary words;
-    behind a letter or number (B.), one ordinary word suffices.
+    A line is a label if it is a key, and a heading if it is in capitals and of ordinary words. A
+    word that is none may be a name: lists of people are numbered and in capitals, too.
     """
     text = texts[span.text]
     if span.source != GUESSING_DETECTOR or span.type not in NAMES:
@@ -118,11 +118,12 @@ def is_heading(span: Span, texts: Sequence[str]) -> bool:
     number = _ENUMERATED.match(line)
     title = line[number.end() :] if number else line
     words = [word for word in _LETTERS.findall(title) if len(word) >= _MIN_HEADING_LETTERS]
-    ordinary = sum(map(lexicon.is_all_ordinary, words))
+    form_words = vocabulary.get_words("form_words")
+    ordinary = sum(word.lower() in form_words or lexicon.is_all_ordinary(word) for word in words)
     is_key = classify_key(title) is not None and (len(words) == 1 or ordinary == len(words))
     if not title.isupper():
         return is_key and not number and title == text[span.start : span.end]
-    return is_key or 0 < ordinary >= (1 if number else len(words))
+    return is_key or 0 < ordinary == len(words)
 
 
 _MIN_FILLER_WORDS = 2
