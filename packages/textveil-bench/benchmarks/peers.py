@@ -224,6 +224,7 @@ def datafog(*, names: bool = False) -> Tool:
 TOOLS: dict[str, Callable[[], Tool]] = {
     "textveil": textveil,
     "textveil, all names": lambda: textveil(level="names"),
+    "textveil, all names and dates": lambda: textveil(level="names", dates="all"),
     "presidio": presidio,
     "presidio, every country": lambda: presidio(every=True),
     "scrubadub": scrubadub,
