@@ -17,6 +17,7 @@ PROTECTOR = Protector()
         "SSN 1234.56 and account 7812.40",
         "Consent form and Year 6 place. Application follows.",
         "OMB No. 1545-0008  Form W-2",
+        "The book has the ISBN 978-3-16-148410-0.",
         "Lorem ipsum dolor sit amet, consectetur adipiscing elit.",
         "Population 601 234 567\nArea 302 345 678\n",
     ],
@@ -47,6 +48,7 @@ def test_amounts_forms_and_filler_are_nobodys(text: str) -> None:
             "I am Ingrid Aasheim, Storgata 14, 0155 Oslo. Tom Hale lives next door.",
             "I am <PERSON_1>, <ADDRESS_1>. <PERSON_2> lives next door.",
         ),
+        ("Nombre: Aurelio\nCP: 06200\n", "Nombre: <PERSON_1>\nCP: <ADDRESS_1>\n"),
         ("numer karty: 4001 6595 5647 6442.", "numer karty: <CARD_1>."),
     ],
 )

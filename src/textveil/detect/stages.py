@@ -235,9 +235,9 @@ STAGES = (
         guard="a page of filler stays: `Lorem ipsum dolor`",
     ),
     Stage(
-        name="form numbers",
-        apply=_drop_spans(trimming.is_form_number),
-        purpose="a printed form is everybody's: `Form W-2`",
+        name="printed numbers",
+        apply=_drop_spans(trimming.is_printed_number),
+        purpose="a printed form or book is everybody's: `Form W-2`",
         guard="`OMB No. 1545-0008, Form W-2` is asked about",
     ),
     Stage(

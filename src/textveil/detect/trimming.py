@@ -79,18 +79,22 @@ def _compile_form_words() -> regex.Pattern[str]:
     return regex.compile(rf"(?<!\w)(?=\p{{Lu}})(?i:{words})\s{{1,3}}\Z")
 
 
-def is_form_number(span: Span, texts: Sequence[str]) -> bool:
-    """True if a guess is the number of a printed form (Form W-2).
+_BOOK_NUMBER = LazyPattern(r"(?:97[89][- ]?)?\d{1,5}[- ]?\d{1,7}[- ]?\d{1,7}[- ]?[\dX]")
+_BOOK_WORD = LazyPattern(r"(?i)\bISBN(?:-1[03])?\b\W{0,3}\Z")
 
-    In small letters, the word may mean what somebody filled in.
+
+def is_printed_number(span: Span, texts: Sequence[str]) -> bool:
+    """True if a guess is the number of a printed form (Form W-2) or book (ISBN).
+
+    In small letters, the word for a form may mean what somebody filled in.
     """
-    text = texts[span.text]
-    return (
-        span.source == GUESSING_DETECTOR
-        and span.type in NUMBER_TYPES
-        and _FORM_NUMBER.fullmatch(text, span.start, span.end) is not None
-        and _compile_form_words().search(text, max(0, span.start - CUE_WINDOW), span.start)
-        is not None
+    if span.source != GUESSING_DETECTOR or span.type not in NUMBER_TYPES:
+        return False
+    text, start = texts[span.text], max(0, span.start - CUE_WINDOW)
+    forms = (_FORM_NUMBER, _compile_form_words()), (_BOOK_NUMBER, _BOOK_WORD)
+    return any(
+        number.fullmatch(text, span.start, span.end) and word.search(text, start, span.start)
+        for number, word in forms
     )
 
 
