@@ -48,7 +48,10 @@ def test_amounts_forms_and_filler_are_nobodys(text: str) -> None:
             "I am Ingrid Aasheim, Storgata 14, 0155 Oslo. Tom Hale lives next door.",
             "I am <PERSON_1>, <ADDRESS_1>. <PERSON_2> lives next door.",
         ),
-        ("Nombre: Aurelio\nCP: 06200\n", "Nombre: <PERSON_1>\nCP: <ADDRESS_1>\n"),
+        (
+            "Nombre: Aurelio.\nNHC: 4418820.\nCP: 06200.\n",
+            "Nombre: <PERSON_1>.\nNHC: <MEDICAL_RECORD_1>.\nCP: <ADDRESS_1>.\n",
+        ),
         ("numer karty: 4001 6595 5647 6442.", "numer karty: <CARD_1>."),
     ],
 )
