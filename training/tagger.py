@@ -60,25 +60,25 @@ SCHEDULE = (
     (11300, 0.0),
 )
 
-CONTINUED = ((0, 0.0), (60, 0.3), (300, 0.25), (1000, 0.0))
+CONTINUED = ((0, 0.0), (60, 0.35), (300, 0.3), (1100, 0.0))
 """The schedule where training begins with the tagger of the package."""
 
 PIECES = 254
 """Pieces per sequence without special tokens; of longer ones, a part."""
 
 MIXTURE = {
-    "hard": 0.35,
-    "composite": 0.06,
-    "prompts": 0.06,
-    "pupa": 0.07,
-    "generated": 0.09,
-    "requests": 0.07,
+    "hard": 0.25,
+    "composite": 0.28,
+    "prompts": 0.05,
+    "pupa": 0.06,
+    "generated": 0.06,
+    "requests": 0.05,
     "relations": 0.06,
-    "strangers": 0.12,
+    "strangers": 0.08,
     "wikigold": 0.02,
     "wnut17": 0.015,
     "wikiann_en": 0.015,
-    "presidio_synth": 0.04,
+    "presidio_synth": 0.03,
     "public": 0.03,
 }
 """How often a sequence comes from each source."""
@@ -102,7 +102,7 @@ SHORT, SENTENCES = 0.3, 3
 PAIRED = 0.45
 """Share of sequences of `BESIDE` in which a public text stands beside what is private."""
 
-BESIDE = ("hard", "prompts", "pupa", "generated", "requests", "relations")
+BESIDE = ("hard", "composite", "prompts", "pupa", "generated", "requests", "relations")
 """Sources whose texts stand beside public text."""
 
 ORDERS = {"behind": 0.3, "before": 0.3, "around": 0.4}
