@@ -29,7 +29,9 @@ from typing_extensions import get_type_hints, is_typeddict
 
 HERE = Path(__file__).parent
 TARGET = HERE.parent / "src/textveil/data/leaves"
-ANY_RULES = frozenset("ARGUMENTS DROP MEDIA OBJECT OFFSET PASS REFUSE SCHEMA USER".split())
+ANY_RULES = frozenset(
+    ("ARGUMENTS", "DROP", "MEDIA", "OBJECT", "OFFSET", "PASS", "REFUSE", "SCHEMA", "USER")
+)
 """Rules for any value; those for numbers are below, and others in capitals are for strings."""
 NUMBER_RULES = frozenset({"NUMBER", "TOKEN"})
 TAGS = ("type", "role")
@@ -43,7 +45,7 @@ ROOTS: dict[str, dict[str, str]] = {
         "tool_call": "openai.types.chat:ChatCompletionMessageToolCallUnionParam",
         "answer": "openai.types.chat:ChatCompletion openai.types.chat:ChatCompletionChunk",
         "answer_choice": "Choice",
-        "answer_message": "ChatCompletionMessage | ChoiceDelta",
+        "answer_message": "ChatCompletionMessage ChoiceDelta",
         "cache_breakpoint": "PromptCacheBreakpoint",
         "cache_control": "CacheControl",
         "extra": "Extra",
@@ -62,8 +64,9 @@ ROOTS: dict[str, dict[str, str]] = {
         "openai.types.conversations:ConversationItem",
         "include": "openai.types.responses:ResponseIncludable",
         "answer": "openai.types.responses:Response openai.types.responses:CompactedResponse",
-        "answer_item": "openai.types.responses:ResponseItem "
-        "openai.types.responses:ResponseOutputItem openai.types.conversations:ConversationItem",
+        "answer_item": "openai.types.responses:ResponseInputItem "
+        "openai.types.responses:ResponseItem openai.types.responses:ResponseOutputItem "
+        "openai.types.conversations:ConversationItem",
         "answer_items": "openai.types.responses:ResponseItemList "
         "openai.types.conversations:ConversationItemList",
         "answer_event": "openai.types.responses:ResponseStreamEvent",
@@ -80,12 +83,12 @@ ROOTS: dict[str, dict[str, str]] = {
         "answer_count": "anthropic.types:MessageTokensCount "
         "anthropic.types.beta:BetaMessageTokensCount",
         "answer_event": "anthropic.types:RawMessageStreamEvent "
-        "anthropic.types.beta:BetaRawMessageStreamEvent",
+        "anthropic.types.beta:BetaRawMessageStreamEvent ErrorEvent PingEvent",
         "answer_delta": "anthropic.types:RawContentBlockDelta "
         "anthropic.types.beta:BetaRawContentBlockDelta",
     },
 }
-"""Types of each API, or rules, by what they are of; those of answers begin with `answer`."""
+"""Types of each API, or records, by what they are of; those of answers begin with `answer`."""
 
 # ---- overrides -----------------------------------------------------------------------------------
 
@@ -178,46 +181,26 @@ class Shape:
     values: "Shape | None" = None
     records: set[str] = field(default_factory=set)
 
-    def add(self, other: "Shape") -> "Shape":
+    def add(self, other: "Shape", name: str = "") -> None:
         """Adds the kinds of another shape to this one."""
-        for name in ("act", "string", "number"):
-            mine, more = getattr(self, name), getattr(other, name)
+        for part in ("act", "string", "number"):
+            mine, more = getattr(self, part), getattr(other, part)
             if mine and more and mine != more:
-                raise ValueError(f"{mine} and {more} for one value")
-            setattr(self, name, mine or more)
+                raise ValueError(f"{name}: {mine} and {more} for one value")
+            setattr(self, part, mine or more)
         self.words |= other.words
         self.records |= other.records
-        for name in ("items", "values"):
-            inner = [shape for shape in (getattr(self, name), getattr(other, name)) if shape]
-            setattr(self, name, merge_shapes(inner) if inner else None)
-        return self
+        for part in ("items", "values"):
+            inner = [shape for shape in (getattr(self, part), getattr(other, part)) if shape]
+            setattr(self, part, merge_shapes(inner, name) if inner else None)
 
 
-def merge_shapes(shapes: Iterable[Shape]) -> Shape:
-    """Merges shapes to a new one."""
+def merge_shapes(shapes: Iterable[Shape], name: str = "") -> Shape:
+    """Merges shapes to a new one; the name is for errors."""
     merged = Shape()
     for shape in shapes:
-        merged.add(shape)
+        merged.add(shape, name)
     return merged
-
-
-def convert_terms(terms: Iterable[Term]) -> Shape:
-    """Converts the terms of an override to a shape."""
-    return merge_shapes(map(_convert_term, terms))
-
-
-def _convert_term(term: Term) -> Shape:
-    bracket, content = term
-    if bracket:
-        inner = convert_terms(content)
-        return Shape(items=inner) if bracket == "[" else Shape(values=inner)
-    if content[0] == "'":
-        return Shape(words=set(content[1:-1].split(",")))
-    if content in ANY_RULES:
-        return Shape(act=content)
-    if content in NUMBER_RULES:
-        return Shape(number=content)
-    return Shape(string=content) if content.isupper() else Shape(records={content})
 
 
 def strip_name(kind: Any) -> str:
@@ -292,7 +275,7 @@ class TableWriter:
     """
 
     def __init__(self, api: str, overrides: Iterable[Override], used: set[str]) -> None:
-        self._roots = ROOTS[api]
+        self._api = api
         self._all = [
             line
             for line in overrides
@@ -308,22 +291,20 @@ class TableWriter:
             **{tag: {} for tag in TAGS},
         }
         seen: set[Any] = set()
-        for names in self._roots.values():
+        for names in ROOTS[api].values():
             for kind in load_types(names):
                 collect_records(kind, self._records, seen)
 
     def write(self) -> dict[str, Any]:
         """Returns the table as JSON."""
-        for name, names in self._roots.items():
+        for name in ROOTS[self._api]:
             side = "answers" if name.startswith("answer") else "requests"
             if side != self._side:
                 self._side, self._keys = side, {}
                 self._lines = [
                     o for o in self._all if side in o.scope or not o.scope & {"requests", "answers"}
                 ]
-            shape = merge_shapes(self._read(kind, "TEXT") for kind in load_types(names))
-            shape = convert_terms(parse_rule(names)) if ":" not in names else shape
-            self.table["roots"][name] = self._render(shape, name)
+            self.table["roots"][name] = self._render(self._read_root(name), name)
         return self.table
 
     def _read(self, kind: Any, string: str) -> Shape:
@@ -337,7 +318,7 @@ class TableWriter:
         if is_record(kind):
             return Shape(records={strip_name(kind)})
         if kind is datetime:
-            return Shape(string="DATE")
+            return Shape(string="TIME")
         if kind in (str, int, float, bool):
             return Shape(string=string) if kind is str else Shape(number="NUMBER")
         if kind in (object, Any):
@@ -350,20 +331,52 @@ class TableWriter:
             return Shape()
         raise TypeError(f"no rule for the type {kind}")
 
+    def _read_root(self, name: str) -> Shape:
+        """Reads the types and records of a root."""
+        names = ROOTS[self._api][name]
+        records = Shape(records={record for record in names.split() if ":" not in record})
+        return merge_shapes([records, *(self._read(kind, "TEXT") for kind in load_types(names))])
+
+    def _convert(self, terms: Iterable[Term]) -> Shape:
+        """Converts the terms of an override to a shape."""
+        return merge_shapes(map(self._convert_term, terms))
+
+    def _convert_term(self, term: Term) -> Shape:
+        bracket, content = term
+        if bracket:
+            inner = self._convert(content)
+            return Shape(items=inner) if bracket == "[" else Shape(values=inner)
+        if content[0] in "'@":
+            is_root = content[0] == "@"
+            return (
+                self._read_root(content[1:])
+                if is_root
+                else Shape(words=set(content[1:-1].split(",")))
+            )
+        if content in ANY_RULES:
+            return Shape(act=content)
+        if content in NUMBER_RULES:
+            return Shape(number=content)
+        return Shape(string=content) if content.isupper() else Shape(records={content})
+
     def _read_field(self, record: str, name: str) -> Shape:
         """Reads a field as its types and the overrides have it."""
-        lines = [o for o in self._lines if name in o.fields and o.has_record(record)]
+        lines = self._list_lines(record, name)
         kinds = self._records[record].fields.get(name, []) if record in self._records else []
         rules = [o for o in lines if not o.is_more] if kinds else []
         more = [o for o in lines if o.is_more]
         self._used |= {o.line for o in rules + more}
         shape, string = Shape(), "TEXT"
         if rules:
-            shape = convert_terms(rules[-1].terms)
+            shape = self._convert(rules[-1].terms)
             string = shape.string if shape == Shape(string=shape.string) else ""
         if string:
             shape = merge_shapes(self._read(kind, string) for kind in kinds)
-        return merge_shapes([shape, *(convert_terms(o.terms) for o in more)])
+        return merge_shapes([shape, *(self._convert(o.terms) for o in more)])
+
+    def _list_lines(self, record: str, name: str) -> list[Override]:
+        """Lists the overrides of a field."""
+        return [o for o in self._lines if name in o.fields and o.has_record(record)]
 
     def _list_fields(self, record: str) -> list[str]:
         """Lists the fields of a record: those of its classes, and those of overrides."""
@@ -380,8 +393,8 @@ class TableWriter:
         if shape.act:
             return shape.act
         rules: list[Any] = [shape.string] if shape.string else []
-        if shape.words and not shape.string:
-            rules.append({"words": " ".join(sorted(shape.words))})
+        if words := shape.words - {""} if not shape.string else None:
+            rules.append({"words": " ".join(sorted(words))})
         rules += [shape.number] if shape.number else []
         if shape.items is not None:
             rules.append({"list": self._render(shape.items, owner)})
@@ -396,37 +409,29 @@ class TableWriter:
         """Renders a record, or a union of records; creates them."""
         words = {tag: {name: self._read_tag(name, tag) for name in names} for tag in TAGS}
         # The tag that most of the records have.
-        tag = max(TAGS, key=lambda tag: sum(map(bool, words[tag].values())))
+        tag = max(TAGS, key=lambda tag: sum(found != {""} for found in words[tag].values()))
         kinds: dict[str, set[str]] = defaultdict(set)
         for name in names:
             for word in words[tag][name]:
                 kinds[word].add(name)
-        if len(names) == 1 or len(kinds) < 2:
+        if len(names) == 1 or len(kinds) == 1:
             return self._write_record(names, owner)
-        kinds |= self._find_untagged(names, tag, words[tag])
         written = {
-            word: self._write_record(members, f"{owner}.{word}")
-            for word, members in sorted(kinds.items())
+            word: self._write_record(kinds[word], f"{owner}.{word}") for word in sorted(kinds)
         }
-        return self._store(tag, owner, written)
-
-    def _find_untagged(
-        self, names: set[str], tag: str, words: Mapping[str, set[str]]
-    ) -> dict[str, set[str]]:
-        """Finds the records that an object without the tag may be."""
-        untagged = {
-            name
-            for name in names
-            if not words[name] or (name in self._records and tag in self._records[name].may_lack)
-        }
-        return {"": untagged} if untagged else {}
+        is_circular = "OBJECT" in written.values()
+        return "OBJECT" if is_circular else self._store(tag, owner, written)
 
     def _read_tag(self, record: str, tag: str) -> set[str]:
-        """Returns the words of a tag; none if it may be anything else."""
+        """Returns the words of a tag; "" is among them if an object may lack it."""
         if tag not in self._list_fields(record):
-            return set()
+            return {""}
         shape = self._read_field(record, tag)
-        return shape.words if shape == Shape(words=shape.words) else set()
+        if shape != Shape(words=shape.words):
+            return {""}
+        lines = self._list_lines(record, tag)
+        is_optional = record in self._records and tag in self._records[record].may_lack
+        return shape.words | ({""} if is_optional and all(o.is_more for o in lines) else set())
 
     def _write_record(self, names: set[str], owner: str) -> str:
         """Writes a record with the fields of some classes, and returns its name."""
@@ -442,7 +447,7 @@ class TableWriter:
             for name in self._list_fields(record):
                 shapes[name].append(self._read_field(record, name))
         rules = {
-            name: self._render(merge_shapes(same), f"{key}.{name}")
+            name: self._render(merge_shapes(same, f"{key}.{name}"), f"{key}.{name}")
             for name, same in sorted(shapes.items())
         }
         self._open -= names

@@ -31,6 +31,8 @@ from textveil.gateway.protocols.field_rules import (
 
 SEALED = pattern(r"[A-Za-z0-9+/=_\-]*")
 """Rule for values that only the upstream can read: signatures, encrypted content."""
+UPSTREAM_NAME = pattern(r"[A-Za-z0-9_:\-]{1,256}")
+"""Rule for the upstream's name of a response or conversation, which is safe as a part of a path."""
 NAMED_RULES: Mapping[str, LeafRule] = {
     **{act.name: any_value(act) for act in Act if act not in (Act.PROTECT, Act.UNKNOWN)},
     "TEXT": text(),
@@ -57,8 +59,8 @@ NAMED_RULES: Mapping[str, LeafRule] = {
     "SEALED": pattern(r"[A-Za-z0-9+/=_\-]*"),
     "SITE": pattern(r"[A-Za-z0-9*._:/\-]{1,256}"),
     "SIZE": pattern(r"auto|[0-9]{1,5}x[0-9]{1,5}"),
-    # The upstream's name of a response or conversation, safe as a part of a path.
-    "UPSTREAM_NAME": pattern(r"[A-Za-z0-9_:\-]{1,256}"),
+    "TIME": pattern(r"[0-9TZ:.+\-]{1,40}"),
+    "UPSTREAM_NAME": UPSTREAM_NAME,
     "VERSION": pattern(r"[A-Za-z0-9_.\-]{1,64}"),
 }
 """Rules that the files name."""
