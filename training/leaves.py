@@ -219,7 +219,11 @@ def list_fields(kind: Any) -> Iterator[tuple[str, Any, bool]]:
     if is_typeddict(kind):
         for name, annotation in get_type_hints(kind, include_extras=True).items():
             given = get_origin(annotation)
-            yield name, annotation, given is Required or (kind.__total__ and given is None)
+            yield (
+                name,
+                annotation,
+                given is Required or (kind.__total__ and given is not NotRequired),
+            )
         return
     for name, info in kind.model_fields.items():
         yield info.alias or name, info.annotation, info.is_required()
@@ -308,13 +312,18 @@ class TableWriter:
         return self.table
 
     def _read(self, kind: Any, string: str) -> Shape:
-        """Reads a type, with the name of the rule for its strings."""
+        """Reads a type, with the name of the rule for its strings; but for `TEXT`, also for words."""
         origin, given = get_origin(kind), get_args(kind)
         if members := list_members(kind):
             return merge_shapes(self._read(member, string) for member in members)
         if origin is Literal:
             words = {word for word in given if isinstance(word, str)}
-            return Shape(words=words, number="NUMBER" if len(words) < len(given) else "")
+            is_free = bool(words) and string != "TEXT"
+            return Shape(
+                string=string if is_free else "",
+                words=set() if is_free else words,
+                number="NUMBER" if any(not isinstance(word, str) for word in given) else "",
+            )
         if is_record(kind):
             return Shape(records={strip_name(kind)})
         if kind is datetime:
@@ -372,7 +381,8 @@ class TableWriter:
             string = shape.string if shape == Shape(string=shape.string) else ""
         if string:
             shape = merge_shapes(self._read(kind, string) for kind in kinds)
-        return merge_shapes([shape, *(self._convert(o.terms) for o in more)])
+        added = [self._convert(o.terms) for o in more]
+        return merge_shapes([shape, *added], f"{record}.{name}")
 
     def _list_lines(self, record: str, name: str) -> list[Override]:
         """Lists the overrides of a field."""
