@@ -30,7 +30,7 @@ from typing_extensions import get_type_hints, is_typeddict
 HERE = Path(__file__).parent
 TARGET = HERE.parent / "src/textveil/data/leaves"
 ANY_RULES = frozenset(
-    ("ARGUMENTS", "DROP", "MEDIA", "OBJECT", "OFFSET", "PASS", "REFUSE", "SCHEMA", "USER")
+    {"ARGUMENTS", "DROP", "MEDIA", "OBJECT", "OFFSET", "PASS", "REFUSE", "SCHEMA", "USER"}
 )
 """Rules for any value; those for numbers are below, and others in capitals are for strings."""
 NUMBER_RULES = frozenset({"NUMBER", "TOKEN"})
@@ -92,7 +92,7 @@ ROOTS: dict[str, dict[str, str]] = {
 
 # ---- overrides -----------------------------------------------------------------------------------
 
-
+SIDES = frozenset({"requests", "answers"})
 Term = tuple[str, Any]
 """Bracket with the terms inside it, or "" with a name or with words in quotes."""
 
@@ -129,6 +129,11 @@ class Override:
     is_more: bool
     terms: tuple[Term, ...]
     line: str
+
+    def has_place(self, api: str, side: str) -> bool:
+        """True if the override is for a side of an API."""
+        apis, sides = self.scope - SIDES, self.scope & SIDES
+        return (not apis or api in apis) and (not sides or side in sides)
 
     def has_record(self, name: str) -> bool:
         """True if the override is for a record of this name."""
@@ -218,12 +223,9 @@ def list_fields(kind: Any) -> Iterator[tuple[str, Any, bool]]:
     """Yields the fields of a class with their types, and whether each is required."""
     if is_typeddict(kind):
         for name, annotation in get_type_hints(kind, include_extras=True).items():
-            given = get_origin(annotation)
-            yield (
-                name,
-                annotation,
-                given is Required or (kind.__total__ and given is not NotRequired),
-            )
+            given: Any = get_origin(annotation)
+            is_required = given is Required or (kind.__total__ and given is not NotRequired)
+            yield name, annotation, is_required
         return
     for name, info in kind.model_fields.items():
         yield info.alias or name, info.annotation, info.is_required()
@@ -279,21 +281,12 @@ class TableWriter:
     """
 
     def __init__(self, api: str, overrides: Iterable[Override], used: set[str]) -> None:
-        self._api = api
-        self._all = [
-            line
-            for line in overrides
-            if not line.scope - {"requests", "answers"} or api in line.scope
-        ]
-        self._used, self._records = used, dict[str, Record]()
-        self._side, self._lines = "", list[Override]()
-        self._keys: dict[frozenset[str], str] = {}
-        self._open: set[str] = set()
-        self.table: dict[str, dict[str, Any]] = {
-            "roots": {},
-            "records": {},
-            **{tag: {} for tag in TAGS},
-        }
+        self._api, self._overrides, self._used = api, list(overrides), used
+        self._records = dict[str, Record]()
+        self._lines = list[Override]()  # of the side that is written
+        self._names = dict[frozenset[str], str]()  # of the records written so far on this side
+        self._open = set[str]()  # records that are being written
+        self._table: dict[str, dict[str, Any]] = {part: {} for part in ("roots", *TAGS, "records")}
         seen: set[Any] = set()
         for names in ROOTS[api].values():
             for kind in load_types(names):
@@ -301,29 +294,28 @@ class TableWriter:
 
     def write(self) -> dict[str, Any]:
         """Returns the table as JSON."""
+        side = ""
         for name in ROOTS[self._api]:
-            side = "answers" if name.startswith("answer") else "requests"
-            if side != self._side:
-                self._side, self._keys = side, {}
-                self._lines = [
-                    o for o in self._all if side in o.scope or not o.scope & {"requests", "answers"}
-                ]
-            self.table["roots"][name] = self._render(self._read_root(name), name)
-        return self.table
+            if side != (side := "answers" if name.startswith("answer") else "requests"):
+                self._lines = [o for o in self._overrides if o.has_place(self._api, side)]
+                self._names = {}
+            self._table["roots"][name] = self._render(self._read_root(name), name)
+        return self._table
 
     def _read(self, kind: Any, string: str) -> Shape:
-        """Reads a type, with the name of the rule for its strings; but for `TEXT`, also for words."""
+        """Reads a type, with the name of the rule for its strings.
+
+        Words pass, unless another rule than `TEXT` says what passes.
+        """
         origin, given = get_origin(kind), get_args(kind)
         if members := list_members(kind):
             return merge_shapes(self._read(member, string) for member in members)
         if origin is Literal:
             words = {word for word in given if isinstance(word, str)}
-            is_free = bool(words) and string != "TEXT"
-            return Shape(
-                string=string if is_free else "",
-                words=set() if is_free else words,
-                number="NUMBER" if any(not isinstance(word, str) for word in given) else "",
-            )
+            number = "NUMBER" if len(words) < len(given) else ""
+            if words and string != "TEXT":
+                return Shape(string=string, number=number)
+            return Shape(words=words, number=number)
         if is_record(kind):
             return Shape(records={strip_name(kind)})
         if kind is datetime:
@@ -355,13 +347,10 @@ class TableWriter:
         if bracket:
             inner = self._convert(content)
             return Shape(items=inner) if bracket == "[" else Shape(values=inner)
-        if content[0] in "'@":
-            is_root = content[0] == "@"
-            return (
-                self._read_root(content[1:])
-                if is_root
-                else Shape(words=set(content[1:-1].split(",")))
-            )
+        if content[0] == "'":
+            return Shape(words=set(content[1:-1].split(",")))
+        if content[0] == "@":
+            return self._read_root(content[1:])
         if content in ANY_RULES:
             return Shape(act=content)
         if content in NUMBER_RULES:
@@ -412,8 +401,9 @@ class TableWriter:
             rules.append({"map": self._render(shape.values, owner)})
         if shape.records:
             rules.append(self._render_records(shape.records, owner))
-        # A record inside itself is any JSON, whatever else may stand there.
-        return "OBJECT" if "OBJECT" in rules else rules[0] if len(rules) == 1 else rules
+        if "OBJECT" in rules:  # a record inside itself, whatever else may stand there
+            return "OBJECT"
+        return rules[0] if len(rules) == 1 else rules
 
     def _render_records(self, names: set[str], owner: str) -> str:
         """Renders a record, or a union of records; creates them."""
@@ -443,30 +433,29 @@ class TableWriter:
         is_optional = record in self._records and tag in self._records[record].may_lack
         return shape.words | ({""} if is_optional and all(o.is_more for o in lines) else set())
 
-    def _write_record(self, names: set[str], owner: str) -> str:
-        """Writes a record with the fields of some classes, and returns its name."""
-        names = frozenset(names)
-        if names in self._keys:
-            return self._keys[names]
-        if names & self._open:
+    def _write_record(self, members: set[str], owner: str) -> str:
+        """Writes a record with the fields of its members, and returns its name."""
+        if members & self._open:
             return "OBJECT"
-        self._open |= names
-        key = "+".join(sorted(names)) if len(names) < 4 else owner
+        if (key := frozenset(members)) in self._names:
+            return self._names[key]
+        self._open |= members
+        name = "+".join(sorted(members)) if len(members) < 4 else owner
         shapes: dict[str, list[Shape]] = defaultdict(list)
-        for record in sorted(names):
-            for name in self._list_fields(record):
-                shapes[name].append(self._read_field(record, name))
+        for member in sorted(members):
+            for part in self._list_fields(member):
+                shapes[f"{name}.{part}"].append(self._read_field(member, part))
         rules = {
-            name: self._render(merge_shapes(same, f"{key}.{name}"), f"{key}.{name}")
-            for name, same in sorted(shapes.items())
+            place.removeprefix(f"{name}."): self._render(merge_shapes(same, place), place)
+            for place, same in sorted(shapes.items())
         }
-        self._open -= names
-        self._keys[names] = self._store("records", key, rules)
-        return self._keys[names]
+        self._open -= members
+        self._names[key] = self._store("records", name, rules)
+        return self._names[key]
 
     def _store(self, section: str, name: str, content: dict[str, Any]) -> str:
         """Stores a union or record, and returns its name; an equal one is used again."""
-        stored = self.table[section]
+        stored = self._table[section]
         if equal := next((other for other in stored if stored[other] == content), None):
             return equal
         while name in stored:
@@ -496,7 +485,7 @@ def build_tables() -> dict[str, str]:
     for api, roots in ROOTS.items():
         sdk = next(iter(roots.values())).partition(".")[0]
         table = TableWriter(api, overrides, used).write()
-        stored = {name: dict(sorted(part.items())) for name, part in table.items()}
+        stored = {part: dict(sorted(table[part].items())) for part in table}
         built[api] = render_table({"sdk": f"{sdk} {metadata.version(sdk)}", **stored}) + "\n"
     if idle := [o.line for o in overrides if o.line not in used]:
         raise ValueError(f"lines of leaves.txt that apply nowhere: {idle}")

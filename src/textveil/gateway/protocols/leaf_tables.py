@@ -4,9 +4,9 @@ In: the name of an API. Out: its rules by name, such as `request` and `answer`.
 Not here: how the files are made (`training/leaves.py`), what becomes of a leaf (`field_rules`).
 
 A file has a line for each field of each record. A rule there is the name of one of `NAMED_RULES`,
-of a record, or of a union of records that the field `type` or `role` tells apart; a list of alternatives; or
-`{"list": RULE}`, `{"map": RULE}` for an object whose field names the client chooses, and
-`{"words": "low high"}` for one of some words.
+of a record, or of a union of records that the field `type` or `role` tells apart; a list of
+alternatives; `{"list": RULE}`; `{"map": RULE}` for an object whose field names the client chooses;
+or `{"words": "low high"}` for one of some words.
 """
 
 import json
