@@ -20,7 +20,7 @@ ifndef BESIDE
 endif
 # Hundreds of tests start a process, which would otherwise compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help .venv demo test browser check check-long format lint types layers deps spelling audit-small reproduce-quick core docs docs-serve bench faults e2e litellm check-engines scoreboard precision evidence codebooks audit constants train-masked-lm train-tagger train-reader measure-adapters pieces frequencies codes logit-bounds names lexicon known-persons vocabulary thresholds ablation odds clean
+.PHONY: help .venv demo test browser check check-long format lint types layers deps spelling audit-small reproduce-quick core docs docs-serve bench faults e2e litellm check-engines scoreboard precision evidence codebooks audit constants train-masked-lm train-tagger train-reader measure-adapters pieces frequencies codes logit-bounds names lexicon known-persons vocabulary leaves thresholds ablation odds clean
 
 help: ## list the targets
 	@grep -hE '^[.a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([.a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 20
@@ -320,6 +320,9 @@ known-persons: $(VENV)/dev.stamp build/known_persons/stamp ## make the list of k
 
 vocabulary: $(VENV)/dev.stamp ## write the months and weekdays of the Unicode CLDR into the vocabulary (training/README.md)
 	@$(BIN)/python -m training.vocabulary
+
+leaves: $(VENV)/dev.stamp ## write the gateway's tables of leaves from the types of the installed SDKs (training/README.md)
+	@$(BIN)/python -m training.leaves
 
 thresholds: $(VENV)/dev.stamp ## show what the tagger's thresholds cost on what is held out of its training
 	@$(BIN)/python -m training.cuts $(ARGS)

@@ -14,7 +14,7 @@ from typing import Any
 
 from textveil.gateway.errors import RequestError
 from textveil.gateway.protocols import openai
-from textveil.gateway.protocols.chat import MESSAGE, SEALED, TOOL, TOOL_CALL
+from textveil.gateway.protocols.chat import MESSAGE, TOOL, TOOL_CALL
 from textveil.gateway.protocols.field_rules import (
     Act,
     Path,
@@ -29,6 +29,7 @@ from textveil.gateway.protocols.field_rules import (
     union,
     variants,
 )
+from textveil.gateway.protocols.leaf_tables import SEALED
 from textveil.gateway.protocols.operation import (
     Guardrail,
     JsonObject,
