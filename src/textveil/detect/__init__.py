@@ -21,6 +21,7 @@ from textveil.detect.occurrences import (
     ValueIndex,
     get_beginnings,
     list_possible_forms,
+    may_hold,
 )
 from textveil.detect.quantities import AGE, DATES, MAX_AGE, Figure
 from textveil.detect.quantities import read as read_figure
@@ -62,6 +63,7 @@ __all__ = [
     "list_possible_forms",
     "load_detector",
     "may_be_name",
+    "may_hold",
     "normalize_value",
     "read_figure",
     "signal_progress",

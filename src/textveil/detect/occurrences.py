@@ -317,6 +317,28 @@ def _join_atoms(text: str, units: Sequence[Atom], first: int) -> Iterator[str]:
         yield joined
 
 
+def may_hold(text: str, values: Iterable[PrivateValue]) -> bool:
+    """Says whether a value may occur in a text; False only if none can.
+
+    It costs little for texts that were asked about before.
+    """
+    heads = {
+        form.text[:2] if not form.spaced else form.text[:4] for v in values for form in v.forms
+    }
+    return bool(heads) and not heads.isdisjoint(_list_heads(text))
+
+
+@lru_cache(1 << 10)
+def _list_heads(text: str) -> frozenset[str]:
+    """Lists the first characters of all forms that could occur in a text."""
+    units = split_atoms(text)
+    heads = {
+        joined[:4] for i in range(len(units)) for joined in islice(_join_atoms(text, units, i), 4)
+    }
+    runs = (unit.text for unit in units if not unit.spaced)
+    return frozenset(heads.union(run[at : at + 2] for run in runs for at in range(len(run) - 1)))
+
+
 def find_occurrences(
     texts: Sequence[str],
     spans: Sequence[Span],

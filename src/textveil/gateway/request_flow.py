@@ -187,7 +187,7 @@ class RequestFlow:
             try:
                 chain.release(self._gateway.release_message)
             finally:  # draws before a refused message are spent, too
-                self._record.drawn, self._record.spent = chain.draw_count, chain.session.spends
+                self._record.drawn, self._record.spent = chain.counts["drawn"], chain.session.spends
             # Before sending: the upstream remembers all that it gets.
             if stored_name is not None and not chain.swap_state(stored_name):
                 raise RequestError(409, OVERLAP, code="overlap")

@@ -7,6 +7,7 @@ Not here: the tables (`protocols`), how texts are released (`protect_message`).
 
 import json
 from collections.abc import Callable, Collection, Sequence
+from itertools import groupby
 from typing import Any
 
 from textveil.errors import MIN_SIMILARITY, find_nearest, quote
@@ -47,7 +48,7 @@ class ParsedRequest:
 
     Attributes:
         messages: its messages, in order.
-        context: one utterance with the texts outside of messages, if there are any.
+        context: utterances with the texts outside of messages, such as one for each tool.
         signed: the texts that the upstream signed.
         passed: the number of values that are sent although they cannot be protected.
         left_out: the number of values that are not sent, since they, or the signed texts in them,
@@ -74,7 +75,10 @@ class ParsedRequest:
         self._message_leaves: dict[Path, list[Leaf]] = {path: [] for path in roles}
         for leaf in find_leaves(body, operation.request):
             self._assign_leaf(leaf)
-        context_groups = [(CONTEXT_ROLE, self._context_leaves)] if self._context_leaves else []
+        context_groups = [
+            (CONTEXT_ROLE, list(group))
+            for _, group in groupby(self._context_leaves, lambda leaf: _get_item(leaf.path))
+        ]
         self.messages = [
             build_utterance(roles[path], leaves_of_message, body)
             for path, leaves_of_message in self._message_leaves.items()
@@ -145,8 +149,7 @@ class ParsedRequest:
         """Returns the body with its texts replaced.
 
         Args:
-            texts: the released texts of the messages, in order, and then of `context`, if there is
-                any.
+            texts: the released texts of the messages, in order, and then of `context`.
             signed: the texts that the upstream signed, as received; None for an unknown one.
         """
         changed = dict(self._changes)
@@ -234,6 +237,11 @@ def _is_result(body: Any, path: Path) -> bool:
         except (TypeError, LookupError):
             return False
     return False
+
+
+def _get_item(path: Path) -> Path:
+    """Returns the path of a field, or of the item of a list in it: ("tools", 3)."""
+    return path[:2] if len(path) > 1 and isinstance(path[1], int) else path[:1]
 
 
 def _is_empty(leaf: Leaf) -> bool:
