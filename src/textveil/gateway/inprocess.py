@@ -209,7 +209,8 @@ class ChatGuard:
                 request.context,
                 cache=self._prefix_cache,
             )
-            chain.release(self._release_message)
+            chain.release(partial(self._release_message, application=request.application))
+            request.application.check_tools(chain.session.snapshot().sought, body)
             texts = [link.texts for link in chain.links]
             released_body = request.build_body(texts, chain.lookup_signed(request.signed))
         return GuardedRequest(operation, body, released_body, chain)
