@@ -42,7 +42,7 @@ always: [{NAME}]
 never: [Contoso]
 options: {{protect.timeout: 20}}
 media: refuse
-schemas: protect
+schemas: identifiers
 unknown: drop
 users: drop
 keys: gateway.keys

@@ -215,7 +215,7 @@ class PolicyRule:
     never: Texts = Field(default=(), repr=False)
     options: dict[str, Any] = Field(default_factory=dict, repr=False)
     media: Literal["refuse", "pass"] | None = None
-    schemas: Literal["protect", "pass"] | None = None
+    schemas: Literal["identifiers", "pass"] | None = None
     unknown: Literal["refuse", "drop"] | None = None
     users: Literal["pseudonym", "drop"] | None = None
     requests: Annotated[int, Field(ge=1)] | None = None
@@ -280,8 +280,8 @@ class Policy:
         never: words that are never hidden.
         options: any other option by its path, as after -o.
         media: images, audio, files and token ids: "refuse" the request, or "pass" them unchanged.
-        schemas: descriptions of tools: "protect" hides identifiers in them, "pass" sends them
-            unchanged.
+        schemas: descriptions of tools: "identifiers" hides identifiers in them, found with
+            certainty, "pass" sends them unchanged.
         unknown: fields and values that the gateway does not know: "refuse" the request, or "drop"
             them.
         users: names of a program's users: "pseudonym", which is the same for the same user, or
@@ -315,7 +315,7 @@ class Policy:
     never: Texts = Field(default=(), repr=False)
     options: dict[str, Any] = Field(default_factory=dict, repr=False)
     media: Literal["refuse", "pass"] = "refuse"
-    schemas: Literal["protect", "pass"] = "protect"
+    schemas: Literal["identifiers", "pass"] = "identifiers"
     unknown: Literal["refuse", "drop"] = "refuse"
     users: Literal["pseudonym", "drop"] = "pseudonym"
     restore: RestoreOptions = Field(default_factory=RestoreOptions)
