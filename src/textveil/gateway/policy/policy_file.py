@@ -52,6 +52,14 @@ PART_CLASSES: dict[str, Any] = {
 """Classes of the parts of a policy, by their field name."""
 
 
+UNRESOLVED_TEXTS = {
+    "pass": "Calls of tools with a placeholder that stands for nothing are delivered.",
+    "flag": "Calls of tools with a placeholder that stands for nothing are delivered and counted.",
+    "refuse": "Calls of tools with a placeholder that stands for nothing are refused.",
+}
+"""Explanations of the field `unresolved`, by its value."""
+
+
 PLAYGROUND_TEXTS = {
     "local": (
         "The playground is at / if only this machine can reach the gateway and one process answers."
@@ -201,6 +209,7 @@ def explain_policy(policy: Policy) -> list[str]:
         ),
         f"Unknown fields are {'left out' if policy.unknown == 'drop' else 'refused'}.",
         f"Names of users are {'left out' if policy.users == 'drop' else 'replaced by pseudonyms'}.",
+        UNRESOLVED_TEXTS[policy.unresolved],
         (
             f"A request may have at most {policy.limit:,} bytes, and the upstream has "
             f"{policy.timeout:g} seconds to answer."

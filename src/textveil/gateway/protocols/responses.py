@@ -45,7 +45,7 @@ from textveil.gateway.protocols.items import (
 )
 from textveil.gateway.protocols.openai import build_error
 from textveil.gateway.protocols.operation import REFERENCE, Event, JsonObject, Operation, get_items
-from textveil.gateway.protocols.restoring import AnswerRestorer
+from textveil.gateway.protocols.restoring import AnswerRestorer, get_tool_name
 
 USER = any_value(Act.USER)
 REFUSED = any_value(Act.REFUSE)
@@ -274,7 +274,7 @@ class ResponseEvents:
         """Stores an event's tool names, items, and remembered names."""
         item, answer = received.get("item"), received.get("response")
         if kind == "response.output_item.added" and isinstance(item, dict):
-            self._tools[received.get("output_index")] = str(item.get("name") or "")
+            self._tools[received.get("output_index")] = get_tool_name(item)
         if kind == "response.output_item.done" and isinstance(item, dict):
             self._items.append((item, restored["item"]))
         if isinstance(answer, dict):
@@ -342,7 +342,7 @@ class ResponseEvents:
 
         Unresolved placeholders were counted when the texts came in pieces.
         """
-        counted = self._restorer.unresolved
+        counted = self._restorer.unresolved, self._restorer.unresolved_calls
         tool = self._tools.get(data.get("output_index"), "")
         arguments = data.get("arguments")
         if isinstance(arguments, str) and "name" not in data:
@@ -359,7 +359,7 @@ class ResponseEvents:
         if annotation is not None and key in self._open:
             part = {"text": self._restorer.get_text_pair(key)[0], "annotations": [annotation]}
             restored["annotation"] = self._restorer.restore_json(part, CITED_PART)["annotations"][0]
-        self._restorer.unresolved = counted
+        self._restorer.unresolved, self._restorer.unresolved_calls = counted
         return restored
 
     def _number_event(self, event: Event) -> Event:
