@@ -4,11 +4,14 @@ import json
 from dataclasses import replace
 
 import pytest
+from pydantic import TypeAdapter
 from tests.gateway.agent_prompt import PLACEHOLDER, SYSTEM, TOOLS
 
 from textveil.detect import ApplicationWords, application_words
-from textveil.gateway import Gateway, Policy
+from textveil.errors import ConfigError
+from textveil.gateway import Gateway, Policy, check_references, explain_policy, read_policy
 from textveil.gateway.errors import RequestError
+from textveil.gateway.policy.policy_file import list_policies
 from textveil.gateway.protocols import load_operations
 from textveil.gateway.request.request_record import RequestRecord
 from textveil.gateway.request_flow import RequestFlow
@@ -305,3 +308,43 @@ def test_nothing_of_an_application_is_shown(gateway):
     application = flow.prepare(None).request.application
     for each in (application, application.words, replace(application)):
         assert "arlowe" not in repr(each)
+
+
+# ---- policies of known agents --------------------------------------------------------------------
+
+SHELLS = ("Bash", "bash", "shell", "local_shell", "exec_command")
+
+
+@pytest.mark.parametrize("name", list_policies())
+def test_a_policy_of_an_agent_is_read_by_its_name(name):
+    policy = read_policy(name, upstream="http://127.0.0.1:9/v1")
+    assert check_references(policy, name) == []
+    assert explain_policy(policy)
+    # A shell may open an address, so restoring everywhere in its commands could send data away.
+    assert not any(policy.restore.has_tool(shell) for shell in SHELLS)
+
+
+def test_agents_have_policies_and_a_file_goes_before_a_name(tmp_path, monkeypatch):
+    assert list_policies() == ["aider", "claude-code", "codex", "opencode"]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "codex").write_text("media: pass\n", encoding="utf-8")
+    assert read_policy("codex").media == "pass"
+    with pytest.raises(ConfigError):
+        read_policy("claude")
+
+
+def test_lists_hold_by_route():
+    rules = (
+        {"routes": ["messages"], "never": ["Rosalind"]},
+        {"routes": ["chat/completions"], "always": ["sage"]},
+    )
+    policy = TypeAdapter(Policy).validate_python({"rules": rules})
+    made = Gateway(upstream="http://127.0.0.1:9/v1", policy=policy)
+    shown = {}
+    for name, route in (("anthropic.messages", "messages"), ("openai.chat", "chat/completions")):
+        body = BUILDERS[name]([user(f"{FOUND_IN_DOUBT} Sage is a colour.")], "be short", [])
+        del body["tools"]
+        variant = made.select_variant(route, {MODEL}, None)
+        shown[route] = said(release(variant, name, body))
+    assert "Rosalind" in shown["messages"] and "Sage" in shown["messages"]
+    assert "Rosalind" not in shown["chat/completions"] and "Sage" not in shown["chat/completions"]

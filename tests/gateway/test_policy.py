@@ -44,6 +44,7 @@ options: {{protect.timeout: 20}}
 media: refuse
 schemas: identifiers
 unknown: drop
+unresolved: refuse
 users: drop
 keys: gateway.keys
 requests: 60
