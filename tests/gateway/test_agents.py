@@ -140,7 +140,8 @@ def test_file_names_that_the_application_states_stay_in_results(gateway):
     assert [line for line in LISTING.splitlines() if line not in listing.splitlines()] == [
         "Zeugnis_Anna_Kowalska.pdf"
     ]
-    assert "Kowalska" not in listing and "Anna" not in listing
+    assert "Kowalska" not in listing
+    assert "Anna" not in listing
 
 
 @pytest.mark.parametrize(
@@ -154,7 +155,8 @@ def test_file_names_that_the_application_states_stay_in_results(gateway):
 )
 def test_somebody_called_like_a_tool_is_private_in_a_users_text(gateway, text, private):
     sent = release(gateway, "anthropic.messages", anthropic([user(text)]))
-    assert private not in said(sent) and "Lindqvist" not in said(sent)
+    assert private not in said(sent)
+    assert "Lindqvist" not in said(sent)
 
 
 def test_a_broken_twin_that_lifts_words_everywhere_is_found(monkeypatch):
@@ -223,7 +225,8 @@ def test_a_tool_whose_name_holds_something_private_is_refused_by_its_place(gatew
     tools = [*TOOLS, {**TOOLS[0], "name": tool}]
     with pytest.raises(RequestError, match=r"^tools\[10\]\.name holds") as caught:
         release(gateway, "anthropic.messages", anthropic([user(text)], tools=tools))
-    assert tool not in str(caught.value) and caught.value.param == "tools[10].name"
+    assert tool not in str(caught.value)
+    assert caught.value.param == "tools[10].name"
 
 
 # ---- doubt is not spread -------------------------------------------------------------------------
@@ -346,5 +349,7 @@ def test_lists_hold_by_route():
         del body["tools"]
         variant = made.select_variant(route, {MODEL}, None)
         shown[route] = said(release(variant, name, body))
-    assert "Rosalind" in shown["messages"] and "Sage" in shown["messages"]
-    assert "Rosalind" not in shown["chat/completions"] and "Sage" not in shown["chat/completions"]
+    assert "Rosalind" in shown["messages"]
+    assert "Sage" in shown["messages"]
+    assert "Rosalind" not in shown["chat/completions"]
+    assert "Sage" not in shown["chat/completions"]

@@ -97,7 +97,7 @@ class Parts:
         )
         return self.source != "tool" and not is_application
 
-    def for_application(self, words: ApplicationWords, *, is_own: bool = False) -> Self:
+    def copy_for_application(self, words: ApplicationWords, *, is_own: bool = False) -> Self:
         """Returns a copy for texts in a conversation of an application.
 
         Args:

@@ -111,7 +111,7 @@ class MessageReleaser:
         results = self._release_plain(message, forms, released, session, application)
         for i, form in enumerate(forms):
             if form == JSON_FORM:
-                privatizer = self._privatizer.for_application(application.words)
+                privatizer = self._privatizer.copy_for_application(application.words)
                 released[i], json_results = self._release_json(
                     message.texts[i],
                     session,
@@ -141,7 +141,7 @@ class MessageReleaser:
 
         # Runs of one writer, so that the results keep the order of the texts.
         for (source, is_own), indices in groupby(plain, find_writer):
-            privatizer = self._privatizer.for_application(application.words, is_own=is_own)
+            privatizer = self._privatizer.copy_for_application(application.words, is_own=is_own)
             privatizer = privatizer.with_parts(source=source)
             results += privatizer.privatize_many([texts[i] for i in indices], session)
         for i, result in zip(plain, results, strict=True):
@@ -226,7 +226,7 @@ class MessageReleaser:
         certain, doubtful = self._find_private(json_text)
         session.hide(certain)
         nearby = tuple(found for found in doubtful if not words.covers(found.type, found.text))
-        schemas = self._schemas.for_application(words, is_own=True).with_parts(nearby=nearby)
+        schemas = self._schemas.copy_for_application(words, is_own=True).with_parts(nearby=nearby)
         sought = session.snapshot().sought.copy()
         for found in nearby:
             sought.add(found)
