@@ -675,11 +675,11 @@ def test_what_a_client_spends_that_has_left_is_on_record(
         threading.Event(),
     )
 
-    def slow(self, message, session):
+    def slow(self, message, session, **named):
         if session.owner:  # not when models are loaded
             inside.set()
             further.wait(20)
-        return release(self, message, session)
+        return release(self, message, session, **named)
 
     monkeypatch.setattr(MessageReleaser, "__call__", slow)
     log = tmp_path / "audit.jsonl"

@@ -366,10 +366,10 @@ def at_once(noisy, small_table, url):
     with SessionStore(url) as store, ThreadPoolExecutor(4) as pool:
         together, release = Barrier(4), MessageReleaser.__call__
 
-        def waiting(self, message, session):
+        def waiting(self, message, session, **named):
             with suppress(BrokenBarrierError):
                 together.wait(0.5)
-            return release(self, message, session)
+            return release(self, message, session, **named)
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(MessageReleaser, "__call__", waiting)

@@ -285,11 +285,11 @@ def at_once(first: Asking, second: Asking, monkeypatch: pytest.MonkeyPatch) -> l
     """The statuses where two texts of a session come at the same time; in the end both are as they were."""
     together, release = Barrier(2), MessageReleaser.__call__
 
-    def waiting(self, message, session):
+    def waiting(self, message, session, **named):
         if MAIL in message.texts[0]:
             with suppress(BrokenBarrierError):
                 together.wait(2)
-        return release(self, message, session)
+        return release(self, message, session, **named)
 
     monkeypatch.setattr(MessageReleaser, "__call__", waiting)
     asked = {"authorization": "Bearer sk", "x-session-id": "s-1"}

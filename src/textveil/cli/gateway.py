@@ -54,7 +54,8 @@ def serve(
         typer.Option(
             "--policy",
             metavar="FILE",
-            help="The policy of the gateway, as YAML; read again at SIGHUP. `textveil gateway "
+            help="The policy of the gateway, as YAML; read again at SIGHUP. Or the name of an agent "
+            "whose policy comes along: claude-code, codex, opencode, aider. `textveil gateway "
             "check` lists its faults. An option that the file also sets is refused. Rules "
             "in the file can set other values for some requests.",
         ),

@@ -257,7 +257,7 @@ FIELD_OPTIONS: dict[str, dict[str, SharedOption]] = {
         "media": SharedOption(
             help="Images, audio, files and token ids: pass sends them unprotected."
         ),
-        "schemas": SharedOption(help="Descriptions of tools: protect hides identifiers in them."),
+        "schemas": SharedOption(help="Descriptions of tools: hide identifiers in them, or pass."),
         "unknown": SharedOption(help="Fields and values that the gateway does not know."),
         "users": SharedOption(help="User names that a program sends."),
         "playground": SharedOption(

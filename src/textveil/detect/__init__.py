@@ -5,6 +5,7 @@ text.
 Not here: which group and budget a word gets (`protect`), and what replaces it (`mechanism`).
 """
 
+from textveil.detect.application_words import NO_WORDS, ApplicationWords, collect_words
 from textveil.detect.detection import Detection, expand_types
 from textveil.detect.detections import Detections
 from textveil.detect.detectors import load_detector
@@ -43,11 +44,13 @@ __all__ = [
     "LISTED_TYPE",
     "MAX_AGE",
     "NAMES",
+    "NO_WORDS",
     "PRIVACY_THRESHOLD",
     "REPEATED_SOURCE",
     "TYPES",
     "TYPE_NAME",
     "WHOLE_TYPE",
+    "ApplicationWords",
     "Detection",
     "Detections",
     "Detector",
@@ -55,6 +58,7 @@ __all__ = [
     "PrivateValue",
     "Span",
     "ValueIndex",
+    "collect_words",
     "expand_types",
     "find_core_atoms",
     "find_name_parts",

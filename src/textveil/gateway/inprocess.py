@@ -112,7 +112,7 @@ class ChatGuard:
             used for a day.
         media: images, audio and files: "refuse" the request, or "pass" them unchanged.
         unknown: values that no table of the host names: "refuse" the request, or "drop" the value.
-        schemas: descriptions of tools: "protect" hides identifiers in them, "pass" sends them
+        schemas: descriptions of tools: "identifiers" hides identifiers in them, "pass" sends them
             unchanged.
 
     Raises:
@@ -126,7 +126,7 @@ class ChatGuard:
         store: str | SessionStore = "memory:",
         media: Literal["refuse", "pass"] = "refuse",
         unknown: Literal["refuse", "drop"] = "refuse",
-        schemas: Literal["protect", "pass"] = "protect",
+        schemas: Literal["identifiers", "pass"] = "identifiers",
     ) -> None:
         self._arguments = protector, store, media, unknown, schemas
         if isinstance(protector, str):
@@ -209,7 +209,8 @@ class ChatGuard:
                 request.context,
                 cache=self._prefix_cache,
             )
-            chain.release(self._release_message)
+            chain.release(partial(self._release_message, application=request.application))
+            request.application.check_tools(chain.session.snapshot().sought, body)
             texts = [link.texts for link in chain.links]
             released_body = request.build_body(texts, chain.lookup_signed(request.signed))
         return GuardedRequest(operation, body, released_body, chain)

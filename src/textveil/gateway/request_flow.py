@@ -185,7 +185,10 @@ class RequestFlow:
         request, chain, stored_name = prepared
         with convert_errors():
             try:
-                chain.release(self._gateway.release_message)
+                chain.release(
+                    partial(self._gateway.release_message, application=request.application)
+                )
+                request.application.check_tools(chain.session.snapshot().sought, self._body)
             finally:  # draws before a refused message are spent, too
                 self._record.drawn, self._record.spent = chain.counts["drawn"], chain.session.spends
             # Before sending: the upstream remembers all that it gets.

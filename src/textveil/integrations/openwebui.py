@@ -64,8 +64,9 @@ class TextveilPipe:
         unknown: Literal["refuse", "drop"] = Field(
             "refuse", description="Unknown fields: refuse the request, or drop them."
         )
-        schemas: Literal["protect", "pass"] = Field(
-            "protect", description="Descriptions of tools: protect them, or pass them unchanged."
+        schemas: Literal["identifiers", "pass"] = Field(
+            "identifiers",
+            description="Descriptions of tools: hide identifiers, or pass them unchanged.",
         )
         task_model: Literal["refuse", "pass"] = Field(
             "refuse",

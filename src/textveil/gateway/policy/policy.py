@@ -199,6 +199,7 @@ class PolicyRule:
         schemas: as in the policy.
         unknown: as in the policy.
         users: as in the policy.
+        unresolved: as in the policy.
         requests: as in the policy; not with routes or models, since it counts all requests of a
             key.
         budget: as in the policy; not with routes or models.
@@ -215,9 +216,10 @@ class PolicyRule:
     never: Texts = Field(default=(), repr=False)
     options: dict[str, Any] = Field(default_factory=dict, repr=False)
     media: Literal["refuse", "pass"] | None = None
-    schemas: Literal["protect", "pass"] | None = None
+    schemas: Literal["identifiers", "pass"] | None = None
     unknown: Literal["refuse", "drop"] | None = None
     users: Literal["pseudonym", "drop"] | None = None
+    unresolved: Literal["pass", "flag", "refuse"] | None = None
     requests: Annotated[int, Field(ge=1)] | None = None
     budget: KeyBudget | None = None
 
@@ -280,12 +282,15 @@ class Policy:
         never: words that are never hidden.
         options: any other option by its path, as after -o.
         media: images, audio, files and token ids: "refuse" the request, or "pass" them unchanged.
-        schemas: descriptions of tools: "protect" hides identifiers in them, "pass" sends them
-            unchanged.
+        schemas: descriptions of tools: "identifiers" hides identifiers in them, found with
+            certainty, "pass" sends them unchanged.
         unknown: fields and values that the gateway does not know: "refuse" the request, or "drop"
             them.
         users: names of a program's users: "pseudonym", which is the same for the same user, or
             "drop".
+        unresolved: calls of tools, in answers, that hold a placeholder which stands for nothing:
+            "flag" counts them in a header or at the end of the stream, "refuse" gives an error in
+            place of the call, "pass" does neither.
         restore: further places in answers where originals are put back, although they could be
             sent away from there.
         rules: changes for some routes, models and keys. All rules that match a request apply, and
@@ -315,9 +320,10 @@ class Policy:
     never: Texts = Field(default=(), repr=False)
     options: dict[str, Any] = Field(default_factory=dict, repr=False)
     media: Literal["refuse", "pass"] = "refuse"
-    schemas: Literal["protect", "pass"] = "protect"
+    schemas: Literal["identifiers", "pass"] = "identifiers"
     unknown: Literal["refuse", "drop"] = "refuse"
     users: Literal["pseudonym", "drop"] = "pseudonym"
+    unresolved: Literal["pass", "flag", "refuse"] = "flag"
     restore: RestoreOptions = Field(default_factory=RestoreOptions)
     rules: tuple[PolicyRule, ...] = ()
     keys: str | None = None

@@ -23,7 +23,7 @@ from textveil.gateway.protocols.field_rules import (
 from textveil.gateway.protocols.leaf_tables import UPSTREAM_NAME, load_rules
 from textveil.gateway.protocols.openai import build_error
 from textveil.gateway.protocols.operation import REFERENCE, Event, JsonObject, Operation, get_items
-from textveil.gateway.protocols.restoring import AnswerRestorer
+from textveil.gateway.protocols.restoring import AnswerRestorer, get_tool_name
 
 RULES = load_rules("responses")
 RESPONSES_REQUEST, ITEM, INCLUDE_OPTION = map(RULES.__getitem__, ("request", "item", "include"))
@@ -158,7 +158,7 @@ class ResponseEvents:
         """Stores an event's tool names, items, and remembered names."""
         item, answer = received.get("item"), received.get("response")
         if kind == "response.output_item.added" and isinstance(item, dict):
-            self._tools[received.get("output_index")] = str(item.get("name") or "")
+            self._tools[received.get("output_index")] = get_tool_name(item)
         if kind == "response.output_item.done" and isinstance(item, dict):
             self._items.append((item, restored["item"]))
         if isinstance(answer, dict):
@@ -226,7 +226,7 @@ class ResponseEvents:
 
         Unresolved placeholders were counted when the texts came in pieces.
         """
-        counted = self._restorer.unresolved
+        counted = self._restorer.unresolved, self._restorer.unresolved_calls
         tool = self._tools.get(data.get("output_index"), "")
         arguments = data.get("arguments")
         if isinstance(arguments, str) and "name" not in data:
@@ -243,7 +243,7 @@ class ResponseEvents:
         if annotation is not None and key in self._open:
             part = {"text": self._restorer.get_text_pair(key)[0], "annotations": [annotation]}
             restored["annotation"] = self._restorer.restore_json(part, CITED_PART)["annotations"][0]
-        self._restorer.unresolved = counted
+        self._restorer.unresolved, self._restorer.unresolved_calls = counted
         return restored
 
     def _number_event(self, event: Event) -> Event:

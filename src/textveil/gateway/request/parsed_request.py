@@ -25,6 +25,7 @@ from textveil.gateway.protocols.field_rules import (
     list_known_fields,
     replace_leaves,
 )
+from textveil.gateway.request.application import read_application
 from textveil.session import SignedText, Utterance
 
 CONTEXT_ROLE = "besides"
@@ -50,6 +51,7 @@ class ParsedRequest:
         messages: its messages, in order.
         context: utterances with the texts outside of messages, such as one for each tool.
         signed: the texts that the upstream signed.
+        application: what the application brings along itself: its words, its own texts.
         passed: the number of values that are sent although they cannot be protected.
         left_out: the number of values that are not sent, since they, or the signed texts in them,
             are unknown.
@@ -73,7 +75,9 @@ class ParsedRequest:
         self._signed: list[Leaf] = []
         self._context_leaves: list[Leaf] = []
         self._message_leaves: dict[Path, list[Leaf]] = {path: [] for path in roles}
-        for leaf in find_leaves(body, operation.request):
+        leaves = list(find_leaves(body, operation.request))
+        self.application = read_application(leaves, roles, body.get("model"))
+        for leaf in leaves:
             self._assign_leaf(leaf)
         context_groups = [
             (CONTEXT_ROLE, list(group))

@@ -8,11 +8,13 @@ Not here: the places of texts (`parsed_request`), and the memory of released tex
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import accumulate, groupby
-from typing import Any, Self
+from itertools import accumulate, chain, groupby
+from typing import Any, Protocol, Self
 
 import regex
 
+from textveil.detect import ApplicationWords
+from textveil.gateway.request.application import AUTHOR_ROLES, NO_APPLICATION, Application
 from textveil.gateway.request.parsed_request import (
     CONTEXT_ROLE,
     JSON_FORM,
@@ -57,11 +59,14 @@ It gets the text, and whether the text is a field name.
 """
 
 
-ReleaseFunction = Callable[[Utterance, Session], tuple[Sequence[str], dict[str, Any]]]
-"""Function that releases a message in a session.
+class ReleaseFunction(Protocol):
+    """Function that releases a message in a session."""
 
-It returns the texts as they are sent, and the promise about them.
-"""
+    def __call__(
+        self, message: Utterance, session: Session, application: Application = NO_APPLICATION
+    ) -> tuple[Sequence[str], dict[str, Any]]:
+        """Returns the texts as they are sent, and the promise about them."""
+        ...
 
 
 class MessageReleaser:
@@ -74,7 +79,9 @@ class MessageReleaser:
 
     def __init__(self, privatizer: Privatizer, schemas: Privatizer) -> None:
         self._privatizer, self._schemas = privatizer, schemas
-        self._find_private = lru_cache(SCHEMA_CACHE_SIZE)(schemas.private_in)
+        self._find_private = lru_cache(SCHEMA_CACHE_SIZE)(
+            schemas.with_parts(source="tool").split_private
+        )
 
     @classmethod
     def build(cls, privatizer: Privatizer) -> Self:
@@ -87,33 +94,55 @@ class MessageReleaser:
             privatizer, schemas.with_parts(source="tool")
         )  # third parties may have written the schemas
 
-    def __call__(self, message: Utterance, session: Session) -> tuple[list[str], dict[str, Any]]:
+    def __call__(
+        self, message: Utterance, session: Session, application: Application = NO_APPLICATION
+    ) -> tuple[list[str], dict[str, Any]]:
         """Releases the texts of a message, and returns their promise.
 
         There is no promise about schemas.
+
+        Args:
+            message: the message.
+            session: the session of its conversation.
+            application: what the application of the conversation brings along.
         """
         forms = message.forms or (TEXT_FORM,) * len(message.texts)
         released = self._join_identifiers(message, forms)
-        results = self._release_plain(message, forms, released, session)
+        results = self._release_plain(message, forms, released, session, application)
         for i, form in enumerate(forms):
             if form == JSON_FORM:
+                privatizer = self._privatizer.copy_for_application(application.words)
                 released[i], json_results = self._release_json(
-                    message.texts[i], session, message.get_source(i)
+                    message.texts[i],
+                    session,
+                    privatizer.with_parts(source=message.get_source(i)),
                 )
                 results += json_results
             elif form == SCHEMA_FORM:
-                released[i] = self._release_schema(message.texts[i], session)
+                released[i] = self._release_schema(message.texts[i], session, application.words)
         return released, build_promise(results)
 
     def _release_plain(
-        self, message: Utterance, forms: Sequence[str], texts: list[str], session: Session
+        self,
+        message: Utterance,
+        forms: Sequence[str],
+        texts: list[str],
+        session: Session,
+        application: Application,
     ) -> list[Result]:
         """Releases the plain texts of a message, in place."""
         plain = [i for i, form in enumerate(forms) if form in (TEXT_FORM, LABEL_FORM)]
         results: list[Result] = []
-        # Runs of one source, so that the results keep the order of the texts.
-        for source, indices in groupby(plain, message.get_source):
-            privatizer = self._privatizer.with_parts(source=source)
+        is_authored = message.role.lower() in (*AUTHOR_ROLES, CONTEXT_ROLE)
+
+        def find_writer(i: int) -> tuple[Source, bool]:
+            is_own = is_authored and message.texts[i] in application.texts
+            return message.get_source(i), is_own
+
+        # Runs of one writer, so that the results keep the order of the texts.
+        for (source, is_own), indices in groupby(plain, find_writer):
+            privatizer = self._privatizer.copy_for_application(application.words, is_own=is_own)
+            privatizer = privatizer.with_parts(source=source)
             results += privatizer.privatize_many([texts[i] for i in indices], session)
         for i, result in zip(plain, results, strict=True):
             texts[i] = _format_label(result.text) if forms[i] == LABEL_FORM else result.text
@@ -164,12 +193,12 @@ class MessageReleaser:
 
     def _find_identifiers(self, text: str, low: int, high: int) -> Iterator[tuple[int, int]]:
         """Yields the start and end of identifiers in a text part."""
-        for value in self._find_private(text[low:high]):
+        for value in chain.from_iterable(self._find_private(text[low:high])):
             for match in regex.finditer(regex.escape(value.text), text[low:high]):
                 yield low + match.start(), low + match.end()
 
     def _release_json(
-        self, text: str, session: Session, source: Source
+        self, text: str, session: Session, privatizer: Privatizer
     ) -> tuple[str, list[Result]]:
         """Releases the values of JSON one by one.
 
@@ -179,28 +208,35 @@ class MessageReleaser:
         """
         value, json_text = _parse(text)
         if value is not text:
-            session.hide(self._privatizer.private_in(json_text))
-        sought = session.snapshot().sought
+            remembered, nearby = privatizer.split_private(json_text)
+            session.hide(remembered)
+            privatizer = privatizer.with_parts(nearby=nearby)
+        sought = session.snapshot().sought.copy()
+        for found in privatizer.nearby:
+            sought.add(found)
 
         def is_wanted(string: str, name: bool) -> bool:
             return not name or any(value.text in string for value in sought.find_values(string))
 
-        return _release_values(
-            self._privatizer.with_parts(source=source), text, value, is_wanted, session
-        )
+        return _release_values(privatizer, text, value, is_wanted, session)
 
-    def _release_schema(self, text: str, session: Session) -> str:
+    def _release_schema(self, text: str, session: Session, words: ApplicationWords) -> str:
         """Hides the private values in a schema, and changes nothing else."""
         value, json_text = _parse(text)
-        session.hide(self._find_private(json_text))
-        sought = session.snapshot().sought
+        certain, doubtful = self._find_private(json_text)
+        session.hide(certain)
+        nearby = tuple(found for found in doubtful if not words.covers(found.type, found.text))
+        schemas = self._schemas.copy_for_application(words, is_own=True).with_parts(nearby=nearby)
+        sought = session.snapshot().sought.copy()
+        for found in nearby:
+            sought.add(found)
 
         def is_wanted(string: str, name: bool) -> bool:  # names, too: `required` repeats them
             return bool(sought.find_values(string) or find_placeholder_names(string))
 
         if not is_wanted(json_text, False):
             return text
-        return _release_values(self._schemas, text, value, is_wanted, session)[0]
+        return _release_values(schemas, text, value, is_wanted, session)[0]
 
 
 def _format_label(text: str) -> str:
