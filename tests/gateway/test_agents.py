@@ -1,6 +1,7 @@
 """Agents: their own prompts and tools stay as they are, and what their users have does not leave."""
 
 import json
+import time
 from dataclasses import replace
 
 import pytest
@@ -303,6 +304,13 @@ def test_names_of_things_are_words_of_the_application(text, word):
 )
 def test_names_in_prose_and_of_people_are_not(text):
     assert "marlowe" not in application_words.collect_words([], [text]).words
+
+
+@pytest.mark.parametrize("sign", ["a_", "A1-", "~/", "ab.", "/", ".", "://", "`x", "~.", "a:"])
+def test_reading_words_takes_linear_time(sign):
+    start = time.perf_counter()
+    application_words.collect_words([], [sign * 40_000])
+    assert time.perf_counter() - start < 20
 
 
 def test_nothing_of_an_application_is_shown(gateway):

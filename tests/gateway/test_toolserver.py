@@ -643,6 +643,6 @@ def test_the_verb_takes_from_the_policy_what_no_option_says(tmp_path, monkeypatc
         ]
         assert main(asked) == 0
     assert [(each.policy.media, each.policy.schemas) for each in served] == [
-        ("pass", "protect"),
+        ("pass", "identifiers"),
         ("pass", "pass"),
     ]

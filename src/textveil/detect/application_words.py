@@ -29,16 +29,20 @@ from textveil.text import LazyPattern, is_ordinary, lexicon
 CERTAIN = 0.9
 """The score from which an identifier that was found by its looks is certain."""
 
-MAX_TEXTS = 256
-"""Texts of applications whose words are cached: clients send them with every request."""
+SHORT_TEXT, MAX_SHORT_TEXTS, MAX_LONG_TEXTS = 4_000, 10_000, 100
+"""The longest short text, in characters, and the numbers of short and of long texts whose words are
+cached: clients send the same ones with every request."""
+
+MAX_NAME_CHARACTERS = 200
+"""The longest name of a thing."""
 
 _TOKEN = LazyPattern(
-    r"(?<![\w@])(?:\p{L}{2,10}://|[~.]*[/\\]|\.)?[\p{L}\p{N}_][\p{L}\p{N}_.~/\\:\-]*+"
+    r"(?<![\w@])(?:\p{L}{2,10}://|[~.]{0,3}+[/\\]|\.)?[\p{L}\p{N}_][\p{L}\p{N}_.~/\\:\-]*+"
 )
 """A run that may be a name of a thing; whether it is one, `_IDENTIFIER` says."""
 
 _IDENTIFIER = LazyPattern(
-    r"""(?x) (?: \p{L}{2,10}:// | [~.]*[/\\] | \. ) .+
+    r"""(?x) (?: \p{L}{2,10}:// | [~.]{0,3}+[/\\] | \. ) .+
     | .* [\p{L}\p{N}_\-]{2} \. [a-z][a-z0-9]{0,5} (?: :\d+ )?
     | .* \p{L} .* _ .* | .* _ .* \p{L} .*
     | (?= .* \d ) \p{L}{2} [\p{L}\p{N}.]* (?: - [\p{L}\p{N}.]+ )+"""
@@ -155,26 +159,29 @@ def collect_words(names: Iterable[str], texts: Sequence[str]) -> ApplicationWord
         names: names of its tools, parameters and models.
         texts: its texts: system prompts, and what it says about its tools.
     """
-    found = [_read_name(name) for name in names] + [_read_text(text) for text in texts]
+    found = [_read_name(name) for name in names]
+    found += [(_read_short if len(text) <= SHORT_TEXT else _read_long)(text) for text in texts]
     return ApplicationWords(
         frozenset().union(*(each.words for each in found)),
         frozenset().union(*(each.parts for each in found)),
     )
 
 
-@lru_cache(MAX_TEXTS * 16)
+@lru_cache(MAX_SHORT_TEXTS)
 def _read_name(name: str) -> ApplicationWords:
     parts = [part for part in _SEPARATOR.split(name) if _PUNCTUATED.search(part)]
     words = [atom.text for atom in split_atoms(name) if len(atom.text) > 1]
     return ApplicationWords(frozenset(words), frozenset(part.lower() for part in parts))
 
 
-@lru_cache(MAX_TEXTS)
 def _read_text(text: str) -> ApplicationWords:
     """Collects names of things in a text; those in identifiers of people are none."""
     places = [match.span() for match in _TOKEN.finditer(text)]
     places = [
-        (start, end) for start, end in places if _IDENTIFIER.fullmatch(text[start:end].rstrip(".:"))
+        (start, end)
+        for start, end in places
+        if end - start <= MAX_NAME_CHARACTERS
+        and _IDENTIFIER.fullmatch(text[start:end].rstrip(".:"))
     ]
     places += [match.span(1) for match in _QUOTED.finditer(text)]
     if not places:
@@ -195,3 +202,7 @@ def _read_text(text: str) -> ApplicationWords:
         frozenset().union(*(each.words for each in found)),
         frozenset().union(*(each.parts for each in found)),
     )
+
+
+_read_short = lru_cache(MAX_SHORT_TEXTS)(_read_text)
+_read_long = lru_cache(MAX_LONG_TEXTS)(_read_text)

@@ -13,7 +13,7 @@ from typing import Any, Protocol, Self
 
 import regex
 
-from textveil.detect import ApplicationWords
+from textveil.detect import ApplicationWords, PrivateValue, ValueIndex
 from textveil.gateway.request.application import AUTHOR_ROLES, NO_APPLICATION, Application
 from textveil.gateway.request.parsed_request import (
     CONTEXT_ROLE,
@@ -78,10 +78,9 @@ class MessageReleaser:
     """
 
     def __init__(self, privatizer: Privatizer, schemas: Privatizer) -> None:
-        self._privatizer, self._schemas = privatizer, schemas
-        self._find_private = lru_cache(SCHEMA_CACHE_SIZE)(
-            schemas.with_parts(source="tool").split_private
-        )
+        # Third parties may have written the schemas.
+        self._privatizer, self._schemas = privatizer, schemas.with_parts(source="tool")
+        self._find_private = lru_cache(SCHEMA_CACHE_SIZE)(self._schemas.split_private)
 
     @classmethod
     def build(cls, privatizer: Privatizer) -> Self:
@@ -90,9 +89,7 @@ class MessageReleaser:
         schemas = Privatizer.from_profile(
             "prompt", protect={"level": "identifiers", "detectors": detectors}
         )
-        return cls(
-            privatizer, schemas.with_parts(source="tool")
-        )  # third parties may have written the schemas
+        return cls(privatizer, schemas)
 
     def __call__(
         self, message: Utterance, session: Session, application: Application = NO_APPLICATION
@@ -211,9 +208,7 @@ class MessageReleaser:
             remembered, nearby = privatizer.split_private(json_text)
             session.hide(remembered)
             privatizer = privatizer.with_parts(nearby=nearby)
-        sought = session.snapshot().sought.copy()
-        for found in privatizer.nearby:
-            sought.add(found)
+        sought = _add_values(session.snapshot().sought, privatizer.nearby)
 
         def is_wanted(string: str, name: bool) -> bool:
             return not name or any(value.text in string for value in sought.find_values(string))
@@ -227,9 +222,7 @@ class MessageReleaser:
         session.hide(certain)
         nearby = tuple(found for found in doubtful if not words.covers(found.type, found.text))
         schemas = self._schemas.copy_for_application(words, is_own=True).with_parts(nearby=nearby)
-        sought = session.snapshot().sought.copy()
-        for found in nearby:
-            sought.add(found)
+        sought = _add_values(session.snapshot().sought, nearby)
 
         def is_wanted(string: str, name: bool) -> bool:  # names, too: `required` repeats them
             return bool(sought.find_values(string) or find_placeholder_names(string))
@@ -237,6 +230,16 @@ class MessageReleaser:
         if not is_wanted(json_text, False):
             return text
         return _release_values(schemas, text, value, is_wanted, session)[0]
+
+
+def _add_values(sought: ValueIndex, values: Sequence[PrivateValue]) -> ValueIndex:
+    """Returns a matcher with further values; the given one stays unchanged."""
+    if not values:
+        return sought
+    extended = sought.copy()
+    for value in values:
+        extended.add(value)
+    return extended
 
 
 def _format_label(text: str) -> str:
