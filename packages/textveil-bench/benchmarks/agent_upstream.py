@@ -153,7 +153,7 @@ DIALECTS: dict[str, Callable[[Action, frozenset[str], str], Call] | None] = {
 # ---- reading requests ------------------------------------------------------------------------------------------------
 
 _STEP = re.compile(r"_step(\d+)")
-_SAID = re.compile(r"(?m)^Step (\d+)\b")
+_SAID = re.compile(r"Step (\d+): go on\.")
 
 
 def list_texts(content: Any) -> Iterator[str]:
@@ -188,7 +188,8 @@ def read_question(path: str, body: Json) -> Question:
         content = item.get("output") if str(kind).endswith("call_output") else item.get("content")
         if role in ("user", "tool") or str(kind).endswith("call_output"):
             texts += ["\n".join(map(unwrap, list_texts(content)))]
-            steps += [int(number) - 1 for number in _SAID.findall(texts[-1])]
+            typed = _SAID.match(texts[-1])
+            steps += [int(typed[1]) - 1] if typed else []
         # The step is in the identifiers of calls, which come back with their results.
         found = [item.get("tool_call_id"), item.get("call_id")]
         found += [
@@ -416,7 +417,8 @@ class Model:
         """The number of the step, what it lacks, and the answer."""
         question = read_question(path, body)
         stream = bool(body.get("stream"))
-        if self.call is not None and not question.tools:
+        typed = question.view.texts and _SAID.match(question.view.texts[-1])
+        if not (question.tools if self.call else typed):
             # A title of the session, or the like.
             return -1, "", answering("Rota", None, "aside", stream)
         step = question.done

@@ -32,7 +32,9 @@ from statistics import median
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-import rowfiles  # the files beside this one
+import agents_page  # the files beside this one
+import report
+import rowfiles
 from agent_script import PLANTED, STEPS, TASK, read_project, write_project
 
 from gateway import used
@@ -45,10 +47,9 @@ sys.path.insert(0, str(ROOT))
 from tests.gateway.servers import Asked, serving_upstream  # noqa: E402
 from tests.gateway.written import readings  # noqa: E402
 
-ROWS = HERE / "rows" / "agents.jsonl"
 FOLDER = Path(tempfile.gettempdir()) / "textveil-agents"
 """The same in every run, since agents tell their model where they are."""
-LIMIT = 240
+LIMIT = 600
 """Seconds that an agent may take."""
 DEAD = "http://127.0.0.1:9"
 
@@ -121,12 +122,8 @@ def start_codex(place: Place) -> Start:
     configuration.write_text(
         f"""model_provider = "veil"
 check_for_update_on_startup = false
-
-[analytics]
-enabled = false
-
-[otel]
-exporter = "none"
+analytics.enabled = false
+otel.exporter = "none"
 
 [model_providers.veil]
 name = "veil"
@@ -743,14 +740,15 @@ def main() -> None:
                 }
                 for metric, value, unit in measure_runs(direct, through)
             ]
-            print(f"{name} {version}: ended {direct.code} and {through.code}")
+            print(f"{name} {version}: ended {direct.code} and {through.code}", flush=True)
             for row in rows:
                 print(f"  {row['value']:10.6g} {row['metric']}")
             if options.undue:
                 print_undue(through)
                 print_refusals(through)
             if not options.no_store:
-                rowfiles.keep(ROWS, rows)
+                rowfiles.keep(agents_page.ROWS, rows)
+                report.write_documents()
     finally:
         if not options.undue:
             shutil.rmtree(FOLDER)
