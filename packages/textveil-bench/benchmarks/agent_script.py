@@ -8,6 +8,7 @@ original, and where the script cannot find what it has to copy, it says so and c
 """
 
 import re
+import subprocess
 from collections.abc import Callable, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -287,3 +288,21 @@ STEPS: tuple[Callable[[View], Action], ...] = (
 def say_again(view: View) -> Action:
     """Ends the work where an agent asks after the last step."""
     return Action("say", "All is done.")
+
+
+def finish_project(folder: Path) -> None:
+    """Does all steps in a folder, as an agent without faults does."""
+    texts: list[str] = []
+    for step in STEPS:
+        action = step(View(texts))
+        path = folder / action.path
+        if action.kind == "run":
+            shell = ["bash", "-c", action.new]
+            texts.append(subprocess.run(shell, cwd=folder, capture_output=True, text=True).stdout)
+        elif action.kind == "read":
+            texts.append(path.read_text(encoding="utf-8"))
+        elif action.kind == "edit":
+            text = path.read_text(encoding="utf-8")
+            path.write_text(text.replace(action.old, action.new), encoding="utf-8")
+        elif action.kind == "write":
+            path.write_text(action.new, encoding="utf-8")

@@ -35,7 +35,7 @@ from urllib.parse import urlsplit
 import agents_page  # the files beside this one
 import report
 import rowfiles
-from agent_script import PLANTED, STEPS, TASK, read_project, write_project
+from agent_script import PLANTED, STEPS, TASK, finish_project, read_project, write_project
 
 from gateway import used
 from textveil_bench.circumstances import read_circumstances
@@ -47,7 +47,7 @@ sys.path.insert(0, str(ROOT))
 from tests.gateway.servers import Asked, serving_upstream  # noqa: E402
 from tests.gateway.written import readings  # noqa: E402
 
-FOLDER = Path(tempfile.gettempdir()) / "textveil-agents"
+FOLDER = Path(tempfile.gettempdir()) / "agent-work"
 """The same in every run, since agents tell their model where they are."""
 LIMIT = 600
 """Seconds that an agent may take."""
@@ -515,7 +515,11 @@ class Hidden(NamedTuple):
 def pair_texts(sent: Any, released: Any, place: str = "") -> Iterator[tuple[str, str, str]]:
     """Pairs texts of a request with what came out of them, with their place."""
     if isinstance(sent, str) and isinstance(released, str):
-        yield place, sent, released
+        inner = [read_object(text) for text in (sent, released)]
+        if None in inner:
+            yield place, sent, released
+        else:
+            yield from pair_texts(*inner, place or "assistant")
     elif isinstance(sent, list) and isinstance(released, list):
         for one, other in zip(sent, released, strict=False):
             yield from pair_texts(one, other, name_place(one, place))
@@ -527,6 +531,16 @@ def pair_texts(sent: Any, released: Any, place: str = "") -> Iterator[tuple[str,
             elif len(keys) == len(released):
                 yield place, keys[at], key
                 yield from pair_texts(sent[keys[at]], value, place)
+
+
+def read_object(text: str) -> Json | None:
+    """Reads the JSON object that a text is, such as arguments of a tool; None if it is none."""
+    if not text.startswith("{"):
+        return None
+    try:
+        return dict(json.loads(text))
+    except ValueError:
+        return None
 
 
 def name_field(key: str) -> str:
@@ -661,6 +675,12 @@ def measure_runs(direct: Run, through: Run) -> Iterator[tuple[str, float | str, 
     equal = sum(direct.files.get(name) == through.files.get(name) for name in names)
     yield "files", len(names), "files"
     yield "files equal", equal, "files"
+    with tempfile.TemporaryDirectory() as folder:
+        write_project(Path(folder))
+        finish_project(Path(folder))
+        meant = read_project(Path(folder))
+    right = sum(direct.files.get(name) == meant[name] for name in meant)
+    yield "files as the script means, directly", right, "files"
     yield "ended as directly", int(direct.code == through.code == 0), "runs"
     yield "bytes of the largest request", max((len(e["raw"]) for e in turns), default=0), "bytes"
     yield (
