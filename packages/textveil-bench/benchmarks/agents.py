@@ -770,8 +770,7 @@ def main() -> None:
                 rowfiles.keep(agents_page.ROWS, rows)
                 report.write_documents()
     finally:
-        if not options.undue:
-            shutil.rmtree(FOLDER)
+        shutil.rmtree(FOLDER)
 
 
 def print_refusals(through: Run) -> None:
