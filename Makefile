@@ -238,13 +238,14 @@ e2e: $(VENV)/e2e.stamp ## the gateway before a real language model, on prompts o
 	@$(BIN)/python $(BENCH)/benchmarks/real_model.py $(ARGS)
 
 # Coding agents, at pinned versions; what has no program for this system is left out by the lane, by name. It needs npm.
-# Scripts of packages are not run: what they would fetch or copy is in packages of its own.
+# Scripts of packages are not run: what they would fetch or copy is in packages of its own. The lock has the programs of
+# Linux on x64; on another machine npm adds that one's, which `npm ci` would refuse.
 AGENTS := $(BENCH)/benchmarks/agents
 build/agents/stamp: $(AGENTS)/package.json $(AGENTS)/package-lock.json $(AGENTS)/python.txt $(AGENTS)/aider.txt
 	@echo "installing coding agents into build/agents (some minutes the first time, 3 GB)"
 	@mkdir -p $(@D)
 	@cp $(AGENTS)/package.json $(AGENTS)/package-lock.json $(@D)
-	@npm ci --prefix $(@D) --ignore-scripts --no-audit --no-fund --loglevel=error
+	@cd $(@D) && npm install --ignore-scripts --no-audit --no-fund --loglevel=error
 	@for each in python aider; do \
 		$(PYTHON) -m venv --clear $(@D)/$$each; \
 		$(@D)/$$each/bin/python -m pip install --disable-pip-version-check -qq --no-deps --requirement $(AGENTS)/$$each.txt; \
