@@ -94,7 +94,11 @@ THINKING = variants(
 """Reasoning in LiteLLM's form."""
 EXTRA = record(google=record(thought_signature=SEALED, thought=NUMBER))
 FUNCTION_CALL = record(
-    id=ID, index=NUMBER, function=record(name=API_NAME, arguments=ARGUMENTS), extra_content=EXTRA
+    id=ID,
+    index=NUMBER,
+    # OpenAI's SDK adds what it has read of the arguments.
+    function=record(name=API_NAME, arguments=ARGUMENTS, parsed_arguments=DROPPED),
+    extra_content=EXTRA,
 )
 TOOL_CALL = variants(
     FUNCTION_CALL,
@@ -115,6 +119,7 @@ ASSISTANT = record(
     function_call=record(name=API_NAME, arguments=ARGUMENTS),
     audio=record(id=ID),
     annotations=DROPPED,
+    parsed=DROPPED,  # OpenAI's SDK adds what it has read of the content
     prefix=NUMBER,
 )
 MESSAGE = variants_by_tag(
@@ -144,9 +149,28 @@ SETTINGS = """
     xtc_threshold
 """
 """Numbers and switches of other servers: vLLM, llama.cpp, Ollama, Mistral, OpenRouter."""
+CREDENTIALS = map_fields(
+    REFUSED, "api_key aws_access_key_id aws_secret_access_key azure_ad_token vertex_credentials"
+)
+"""Keys, which a placeholder cannot stand for: LiteLLM takes them in requests."""
+AUTHENTICATION = record(
+    type=ID, **map_fields(REFUSED, "access_token connection_string encoded_api_key key password")
+)
 OTHER_SERVER_FIELDS = {
     **dict.fromkeys(SETTINGS.split(), NUMBER),
+    **CREDENTIALS,
     "cache_salt": USER,
+    # Azure searches there.
+    "data_sources": array(
+        record(
+            type=API_NAME,
+            parameters=record(
+                authentication=AUTHENTICATION,
+                embedding_dependency=record(authentication=AUTHENTICATION),
+            ),
+        )
+    ),
+    "fallbacks": array(union(API_NAME, record(model=API_NAME, **CREDENTIALS))),
     "chat_template_kwargs": record(enable_thinking=NUMBER, thinking=NUMBER),
     "grammar": SCHEMA,
     "guided_choice": SCHEMA,

@@ -243,7 +243,12 @@ def _build_part(citations: LeafRule) -> LeafRule:
             prompt_cache_breakpoint=BREAKPOINT,
             **map_fields(MEDIA, "file_data file_id file_url"),
         ),
-        output_text=record(text=PROTECTED, annotations=array(citations), logprobs=array(DROPPED)),
+        output_text=record(
+            text=PROTECTED,
+            annotations=array(citations),
+            logprobs=array(DROPPED),
+            parsed=DROPPED,  # OpenAI's SDK adds what it has read of the text
+        ),
         refusal=record(refusal=PROTECTED),
         reasoning_text=record(text=PROTECTED),
         summary_text=record(text=PROTECTED),
@@ -265,7 +270,11 @@ def _build_item(part: LeafRule) -> LeafRule:
             summary=array(part), content=array(part), encrypted_content=OPAQUE, **SHARED_FIELDS
         ),
         "function_call": record(
-            name=API_NAME, namespace=API_NAME, arguments=ARGUMENTS, **CALL_FIELDS
+            name=API_NAME,
+            namespace=API_NAME,
+            arguments=ARGUMENTS,
+            parsed_arguments=DROPPED,
+            **CALL_FIELDS,
         ),
         "function_call_output": record(
             name=API_NAME, namespace=API_NAME, output=result, **CALL_FIELDS
