@@ -44,6 +44,7 @@ options: {{protect.timeout: 20}}
 media: refuse
 schemas: protect
 unknown: drop
+unknown_fields: {{provider.*: refuse, trace: protect}}
 users: drop
 keys: gateway.keys
 requests: 60

@@ -6,7 +6,7 @@ Not here: the places of texts (`parsed_request`), and the memory of released tex
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import lru_cache
 from itertools import accumulate, groupby
@@ -318,9 +318,13 @@ def _find_names(value: Any) -> Iterator[str]:
     """Yields the field names of JSON."""
     if isinstance(value, dict):
         yield from value
-    for item in value.values() if isinstance(value, dict) else value:
-        if isinstance(item, dict | list):
-            yield from _find_names(item)
+    for item in _get_items(value):
+        yield from _find_names(item)
+
+
+def _get_items(value: Any) -> Iterable[Any]:
+    """Returns the values inside a JSON value."""
+    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
 
 
 def _is_number(value: Any) -> bool:
@@ -329,11 +333,8 @@ def _is_number(value: Any) -> bool:
 
 def _find_numbers(value: Any) -> Iterator[int | float]:
     """Yields the numbers of JSON, in its order."""
-    for item in value.values() if isinstance(value, dict) else value:
-        if isinstance(item, dict | list):
-            yield from _find_numbers(item)
-        elif _is_number(item):
-            yield item
+    for item in _get_items(value):
+        yield from [item] if _is_number(item) else _find_numbers(item)
 
 
 def _write_digits(number: float) -> Iterator[str]:
