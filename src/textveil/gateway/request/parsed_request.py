@@ -15,7 +15,7 @@ import regex
 
 from textveil.errors import MIN_SIMILARITY, find_nearest, quote
 from textveil.gateway.errors import RequestError
-from textveil.gateway.policy.policy import Policy
+from textveil.gateway.policy.policy import Policy, Unknown
 from textveil.gateway.protocols import Operation
 from textveil.gateway.protocols.field_rules import (
     DROPPED,
@@ -151,19 +151,30 @@ class ParsedRequest:
         (self._signed if leaf.act is Act.SIGNED else target).append(leaf)
 
     def _must_match(self, leaf: Leaf) -> bool:
-        """True if a name must have the form of its table: by policy, or as a part of the path."""
-        is_in_path = f"{{{leaf.path[0]}" in self._operation.path
-        return is_in_path or self._policy.decide_unknown(leaf.path) != "protect"
+        """True if a name must have the form of its table: by policy, or as a part of the URL."""
+        operation = self._operation
+        is_in_url = not operation.has_body or f"{{{leaf.path[0]}" in operation.path
+        return is_in_url or self._choose_word(leaf) != "protect"
+
+    def _choose_word(self, leaf: Leaf, rule: LeafRule = EMPTY_RULE) -> Unknown:
+        """Returns what the policy says about an unknown value.
+
+        The program before a guardrail takes releases in messages only, and sends the rest itself.
+        """
+        is_inside = any(leaf.path[:n] in self._message_leaves for n in range(len(leaf.path)))
+        if self._operation.guardrail is None or is_inside or _is_unknown_kind(leaf, rule):
+            return self._policy.decide_unknown(leaf.path)
+        return "refuse"
 
     def _decide_unknown(self, leaf: Leaf, rule: LeafRule) -> None:
         """Decides about an unknown value: it is read, dropped or refused.
 
         An unknown kind of object is read by the fields that it shares with the known ones.
         """
-        word = self._policy.decide_unknown(leaf.path)
+        word = self._choose_word(leaf, rule)
         if word != "protect" and leaf.value is None:
             self._changes[leaf.path] = DROPPED  # as if it were absent
-        elif word == "drop" and rule.is_setting and isinstance(leaf.path[-1], str):
+        elif word == "drop" and _can_be_left_out(leaf, rule):
             self._changes[leaf.path] = DROPPED
             self.left_out += 1
             self._note_unknown(format_path(leaf.path, self._body))
@@ -215,7 +226,7 @@ class ParsedRequest:
             )
         else:
             fault = "has the wrong type or an unknown value"
-            if self._policy.decide_unknown(leaf.path) != "protect":
+            if self._choose_word(leaf, rule) != "protect":
                 fault += ", and the policy does not let it be protected (--unknown protect)"
         return build_refusal(leaf.path, self._body, fault)
 
@@ -327,6 +338,12 @@ def _find_answer_texts(
                 yield leaf._replace(value=text)
         elif leaf.act in RELEASE_ACTS | {Act.NAME} and not _is_empty(leaf):
             yield leaf
+
+
+def _can_be_left_out(leaf: Leaf, rule: LeafRule) -> bool:
+    """True for settings and parts of a content: without them a request still makes sense."""
+    is_part = leaf.path[-2:-1] == ("content",) and isinstance(leaf.path[-1], int)
+    return is_part or (isinstance(leaf.path[-1], str) and rule.is_setting)
 
 
 def _is_unknown_kind(leaf: Leaf, rule: LeafRule) -> bool:
