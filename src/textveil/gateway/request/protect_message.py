@@ -26,6 +26,7 @@ from textveil.gateway.request.parsed_request import (
 from textveil.guarantee import summarize
 from textveil.pipeline import Privatizer, Result
 from textveil.session import Session, SessionStore, Source, Utterance, find_placeholder_names
+from textveil.text import OPENING
 
 PROMISE_FIELDS = (
     "mechanism",
@@ -223,7 +224,8 @@ class MessageReleaser:
         sought = session.snapshot().sought
 
         def is_wanted(item: Scalar, name: bool) -> bool:  # names, too: `required` repeats them
-            return _is_sought(sought, str(item))
+            string = str(item)
+            return bool(sought.find_values(string) or find_placeholder_names(string))
 
         if not is_wanted(json_text, False):
             return text
@@ -266,20 +268,20 @@ class MessageReleaser:
         """
         if isinstance(value, dict):
             read = {name: self._read_pieces(item) for name, item in value.items()}
-            return self._read_numbers(read, value)
+            return self._read_numbers(read)
         if isinstance(value, list):
             strings = iter(self._join_parts([item for item in value if isinstance(item, str)]))
             read_items = [
                 next(strings) if isinstance(item, str) else self._read_pieces(item)
                 for item in value
             ]
-            return self._read_numbers(read_items, value)
+            return self._read_numbers(read_items)
         is_private = _is_number(value) and self._has_identifier(*_write_digits(value))
         return None if is_private else value
 
-    def _read_numbers(self, read: Any, value: Any) -> Any:
+    def _read_numbers(self, read: Any) -> Any:
         """Returns what was read of a list or object; null if its numbers hide something."""
-        numbers = [*_find_numbers(value)]
+        numbers = [*_find_numbers(read)]
         words = [str(number) for number in numbers]
         if len(words) < 2 or sum(map(len, words)) < MIN_JOINED_DIGITS:
             return read
@@ -310,8 +312,9 @@ def _format_label(text: str) -> str:
 
 
 def _is_sought(sought: Any, text: str) -> bool:
-    """True if a text has something that a session hides, or a placeholder."""
-    return bool(sought.find_values(text) or find_placeholder_names(text))
+    """True if a text has something that a session hides, or a placeholder as it is written."""
+    has_placeholder = OPENING in text and find_placeholder_names(text)
+    return bool(has_placeholder or sought.find_values(text))
 
 
 def _find_names(value: Any) -> Iterator[str]:

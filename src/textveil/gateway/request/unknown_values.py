@@ -28,9 +28,13 @@ MAX_ENCODED = 256
 MAX_NUMBERS = 32
 """Whole numbers up to which a list is read as numbers; longer ones may be tokens of a text."""
 
+MIN_PIECE = 48
+"""Characters of a piece of Base64; shorter ones are names and numbers."""
+
 _RUN = regex.compile(
     r"(?<![A-Za-z0-9+/_\-])(?:[A-Za-z0-9+/_\-]{40,}+(?:\s|\\[nr]){1,4}+)*+[A-Za-z0-9+/_\-]++={0,2}"
 )
+_WORD = regex.compile(r"[A-Za-z0-9+/_\-]++")
 _BREAK = regex.compile(r"\s|\\[nr]")
 _DATA_URL = regex.compile(
     r"\bdata:(?:[\w.+\-]+/[\w.+\-]+[;,]|[^,\s]{0,100};base64,)", regex.IGNORECASE
@@ -39,7 +43,7 @@ _DATA_URL = regex.compile(
 MEDIA_FAULT = "cannot be protected: leave it out, or let the policy pass media (--media pass)"
 NUMBER_FAULT = "is a private number, which nothing can stand for: leave it out, or write it as text"
 PIECES_FAULT = "has a private value in pieces, which nothing can stand for: leave it out"
-NAMES_FAULT = "would get the name of another field, since its own is private: rename it"
+NAMES_FAULT = "cannot be sent: two fields would get one name, since theirs are private; rename them"
 KIND_FAULT = "is no JSON, so it cannot be protected: leave it out"
 
 
@@ -179,7 +183,8 @@ def is_unreadable(text: str) -> bool:
 def _is_encoded(run: str) -> bool:
     """True if a run of characters is Base64, or like it, and no encoded text."""
     letters = any(char.isalpha() for char in run)
-    if len(run) <= MAX_ENCODED or not letters or not any(char.isdigit() for char in run):
+    digits = any(char.isdigit() for char in run)
+    if len(run) <= MAX_ENCODED or not (letters and digits and _RUN.fullmatch(run)):
         return False
     texts = [text for text in _decode(run) if _is_plain(text)]
     return not texts or any(_RUN.fullmatch(text) for text in texts)
@@ -201,5 +206,9 @@ def _is_unreadable_list(items: Sequence[Any]) -> bool:
     """True for tokens of a text, and for Base64 in pieces."""
     if len(items) > MAX_NUMBERS and all(type(item) is int for item in items):
         return True
-    strings = [item for item in items if isinstance(item, str)]
-    return len(strings) > 1 and len(strings) == len(items) and is_unreadable("".join(strings))
+    is_cut = len(items) > 1 and all(map(_is_piece, items[:-1])) and isinstance(items[-1], str)
+    return is_cut and _is_encoded("".join(items))
+
+
+def _is_piece(item: Any) -> bool:
+    return isinstance(item, str) and len(item) >= MIN_PIECE and bool(_WORD.fullmatch(item))
