@@ -41,7 +41,7 @@ class Sent:
 @pytest.fixture
 def send(releaser):
     def run(more: dict[str, Any], operation: str = "openai.chat", **policy: Any) -> Sent:
-        first = {"messages": [{"role": "user", "content": "x"}]}
+        first: dict[str, Any] = {"messages": [{"role": "user", "content": "x"}]}
         first = {"input": "x"} if operation == "openai.responses" else first
         return Sent(releaser, {"model": "m", **first, **more}, operation, Policy(**policy))
 
