@@ -726,7 +726,7 @@ def test_a_request_keeps_the_policy_that_it_began_with(upstream, policy, keys, p
         with serving(gateway) as url, openai_client(url).with_options(api_key=key) as client:
             stream = client.chat.completions.create(model="m", messages=user(CANARY), stream=True)
             wait_for(lambda: upstream.asked)
-            gateway.reload(policy(upstream=other.url, upstreams={}))
+            gateway.reload(policy(upstream=other.url, upstreams={}, unknown="refuse"))
             assert asked(url, key)[0] == CANARY
             with pytest.raises(openai.BadRequestError, match="mystery is not known"):
                 asked(url, key, extra_body={"mystery": "x"})

@@ -44,6 +44,7 @@ options: {{protect.timeout: 20}}
 media: refuse
 schemas: identifiers
 unknown: drop
+unknown_fields: {{provider.*: refuse, trace: protect}}
 unresolved: refuse
 users: drop
 keys: gateway.keys

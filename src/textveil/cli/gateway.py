@@ -122,7 +122,7 @@ def serve(
     models) and Anthropic (messages). Set the base URL of any of their clients to the address that
     is printed. Its API key is forwarded, or the gateway checks its own keys, if a --policy names
     them. Every text of a request is protected, also results and arguments of tools. Content that
-    cannot be protected is refused, such as images and unknown fields. No text is logged. Each
+    cannot be protected is refused, such as images. No text is logged. Each
     message of a conversation is released once; later requests send the same release again. For
     that, releases are kept in memory for a day, or encrypted in --store. Answers carry their
     statement in the header textveil-statement. Without --profile or --mechanism the profile is

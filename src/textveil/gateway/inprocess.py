@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from textveil.errors import ConfigError, InputError, quote
 from textveil.gateway.answer.streaming import remember
 from textveil.gateway.errors import RequestError
-from textveil.gateway.policy.policy import Policy
+from textveil.gateway.policy.policy import Policy, Unknown
 from textveil.gateway.protocols import Operation
 from textveil.gateway.protocols.field_rules import Act, LeafRule, Path
 from textveil.gateway.protocols.restoring import AnswerRestorer
@@ -111,7 +111,8 @@ class ChatGuard:
         store: stores released messages: a URL, or a `SessionStore`. "memory:" forgets messages not
             used for a day.
         media: images, audio and files: "refuse" the request, or "pass" them unchanged.
-        unknown: values that no table of the host names: "refuse" the request, or "drop" the value.
+        unknown: values that no table of the host names: "protect" them like text, "refuse" the
+            request, or "drop" the value.
         schemas: descriptions of tools: "identifiers" hides identifiers in them, "pass" sends them
             unchanged.
 
@@ -125,7 +126,7 @@ class ChatGuard:
         *,
         store: str | SessionStore = "memory:",
         media: Literal["refuse", "pass"] = "refuse",
-        unknown: Literal["refuse", "drop"] = "refuse",
+        unknown: Unknown = "protect",
         schemas: Literal["identifiers", "pass"] = "identifiers",
     ) -> None:
         self._arguments = protector, store, media, unknown, schemas

@@ -61,8 +61,9 @@ class TextveilPipe:
             "refuse",
             description="Images, audio and files: refuse the request, or pass them unprotected.",
         )
-        unknown: Literal["refuse", "drop"] = Field(
-            "refuse", description="Unknown fields: refuse the request, or drop them."
+        unknown: Literal["protect", "refuse", "drop"] = Field(
+            "protect",
+            description="Unknown fields: protect them like text, refuse the request, or drop them.",
         )
         schemas: Literal["identifiers", "pass"] = Field(
             "identifiers",

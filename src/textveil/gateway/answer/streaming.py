@@ -7,6 +7,7 @@ Not here: the events of an API (`protocols`), and requests (`request_flow`).
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from textveil.errors import TextveilError
@@ -61,14 +62,17 @@ def remember(
                 *(list_signed(operation, message) for message in pair), strict=True
             )
         ]
-        utterances = [
-            (
-                build_answer_utterance(operation, received),
-                build_answer_utterance(operation, restored_one),
+        # Some clients send unknown fields back, and others leave them out.
+        bare, full = (
+            [(build(received), build(restored)) for received, restored in messages]
+            for build in (
+                partial(build_answer_utterance, operation, with_unknown=some)
+                for some in (False, True)
             )
-            for received, restored_one in messages
-        ]
-        chain.save_answers(utterances, signed, consecutive=operation.is_sequential)
+        )
+        chain.save_answers(bare, signed, consecutive=operation.is_sequential)
+        if full != bare:
+            chain.save_answers(full, consecutive=operation.is_sequential)
         roles = filter(None, (operation.get_reference(received) for received, _ in messages))
         references = [Utterance(role, ()) for role in roles]
         if len(references) == len(messages):

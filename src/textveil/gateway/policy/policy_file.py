@@ -56,13 +56,15 @@ PART_CLASSES: dict[str, Any] = {
 """Classes of the parts of a policy, by their field name."""
 
 
+UNKNOWN_TEXTS = {"protect": "protected like texts", "refuse": "refused", "drop": "left out"}
+"""Explanations of the field `unknown`, by its value."""
+
 UNRESOLVED_TEXTS = {
     "pass": "Calls of tools with a placeholder that stands for nothing are delivered.",
     "flag": "Calls of tools with a placeholder that stands for nothing are delivered and counted.",
     "refuse": "Calls of tools with a placeholder that stands for nothing are refused.",
 }
 """Explanations of the field `unresolved`, by its value."""
-
 
 PLAYGROUND_TEXTS = {
     "local": (
@@ -229,7 +231,7 @@ def explain_policy(policy: Policy) -> list[str]:
             f"{'Nothing is' if policy.schemas == 'pass' else 'Identifiers are'} hidden in "
             "descriptions of tools."
         ),
-        f"Unknown fields are {'left out' if policy.unknown == 'drop' else 'refused'}.",
+        f"Unknown fields are {UNKNOWN_TEXTS[policy.unknown]}{_explain_fields(policy)}.",
         f"Names of users are {'left out' if policy.users == 'drop' else 'replaced by pseudonyms'}.",
         UNRESOLVED_TEXTS[policy.unresolved],
         (
@@ -247,6 +249,12 @@ def explain_policy(policy: Policy) -> list[str]:
         changes = ", ".join(map(_explain_change, rule.changes.items()))
         lines.append(f"Rule {i}, for {' and '.join(selectors)}: {changes}.")
     return [*lines, "If a detector fails, nothing is sent."]
+
+
+def _explain_fields(policy: Policy) -> str:
+    """Explains what differs for unknown fields by name."""
+    differing = [f"{name} {UNKNOWN_TEXTS[word]}" for name, word in policy.unknown_fields.items()]
+    return f"; {', '.join(differing)}" if differing else ""
 
 
 def _explain_options(policy: Policy) -> Iterator[str]:
@@ -306,6 +314,8 @@ def _explain_change(change: tuple[str, Any]) -> str:
     name, value = change
     if name in ("always", "never"):
         return _explain_words(len(value), name)
+    if name == "unknown_fields":
+        return f"unknown {', '.join(f'{field} {word}' for field, word in value.items())}"
     return f"{len(value):,} other options" if name == "options" else f"{name} {value}"
 
 

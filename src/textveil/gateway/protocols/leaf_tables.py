@@ -33,8 +33,10 @@ SEALED = pattern(r"[A-Za-z0-9+/=_\-]*")
 """Rule for values that only the upstream can read: signatures, encrypted content."""
 UPSTREAM_NAME = pattern(r"[A-Za-z0-9_:\-]{1,256}")
 """Rule for the upstream's name of a response or conversation, which is safe as a part of a path."""
+NO_RULES = (Act.PROTECT, Act.NAME, Act.UNKNOWN)
+"""Acts that are no rule for any value."""
 NAMED_RULES: Mapping[str, LeafRule] = {
-    **{act.name: any_value(act) for act in Act if act not in (Act.PROTECT, Act.UNKNOWN)},
+    **{act.name: any_value(act) for act in Act if act not in NO_RULES},
     "TEXT": text(),
     "LABEL": text(Act.LABEL),
     "SIGNED": text(Act.SIGNED),

@@ -230,7 +230,7 @@ def _has_same_lists(received: Any, released: Any) -> bool:
         )
     if isinstance(received, dict) and isinstance(released, dict):
         return all(
-            _has_same_lists(received[name], released[name])
+            _has_same_lists(received.get(name), released[name])
             for name in released
             if name != "thinking_blocks"
         )

@@ -179,7 +179,7 @@ class AnswerRestorer:
         """
         if act in STRING_ACTS and isinstance(value, str):
             return self.restore_text(value, act, _find_called(answer, path, act))
-        if act in (Act.OBJECT, Act.ARGUMENTS, Act.SCHEMA, Act.UNKNOWN):
+        if act in (Act.OBJECT, Act.ARGUMENTS, Act.SCHEMA, Act.NAME, Act.UNKNOWN):
             return self.restore_value(value, _find_tool(answer, path))
         if act is Act.OFFSET and isinstance(value, int):
             return self.convert_offset(_find_nearest_text(answer, path), value)

@@ -110,7 +110,7 @@ def read_application(leaves: Sequence[Leaf], roles: Mapping[Path, str], model: A
                 (names if is_name else said_of_tools).append(text)
         elif not isinstance(leaf.value, str):
             continue
-        elif leaf.act is Act.PASS:
+        elif leaf.act in (Act.PASS, Act.NAME):
             if leaf.path[0] in DEFINITION_FIELDS and leaf.path[-1] in _NAMES:
                 tool_names.append((leaf.path, leaf.value))
         elif leaf.act is Act.PROTECT and _is_of_author(leaf.path, roles):

@@ -6,7 +6,8 @@ Not here: the places of texts (`parsed_request`), and the memory of released tex
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from functools import lru_cache
 from itertools import accumulate, chain, groupby
 from typing import Any, Protocol, Self
@@ -19,12 +20,15 @@ from textveil.gateway.request.parsed_request import (
     CONTEXT_ROLE,
     JSON_FORM,
     LABEL_FORM,
+    NAME_FORM,
     SCHEMA_FORM,
     TEXT_FORM,
+    UNKNOWN_FORM,
 )
 from textveil.guarantee import summarize
 from textveil.pipeline import Privatizer, Result
 from textveil.session import Session, SessionStore, Source, Utterance, find_placeholder_names
+from textveil.text import OPENING
 
 PROMISE_FIELDS = (
     "mechanism",
@@ -52,10 +56,26 @@ An identifier that goes on in the next part is sought AROUND characters before a
 least SHORT characters before it are searched, even if parts are shorter.
 """
 
-TextFilter = Callable[[str, bool], bool]
+UNCERTAIN_TYPES = ("HANDLE",)
+"""Types that a pattern finds, and that are no private value in a name or id: ~vendor/model."""
+
+MIN_DIGITS, MIN_JOINED_DIGITS = 6, 8
+"""Digits from which a number is read as text, and from which several are read together."""
+
+MIN_CODES = 6
+"""Whole numbers from which a list is read as character codes, too."""
+
+PLAIN_NAME = regex.compile(r"[a-z_.\-]{1,64}[0-9]{0,2}")
+"""Pattern of field names that are no private value alone."""
+
+MAX_FLOAT_DIGITS = 17
+"""Digits of a number that Python's floats keep."""
+
+Scalar = str | int | float
+TextFilter = Callable[[Scalar, bool], bool]
 """Predicate that selects the released texts in JSON.
 
-It gets the text, and whether the text is a field name.
+It gets the string or number, and whether it is a field name.
 """
 
 
@@ -117,6 +137,16 @@ class MessageReleaser:
                 results += json_results
             elif form == SCHEMA_FORM:
                 released[i] = self._release_schema(message.texts[i], session, application.words)
+            elif form == UNKNOWN_FORM:
+                privatizer = self._privatizer.copy_for_application(application.words)
+                released[i], json_results = self._release_unknown(
+                    message.texts[i],
+                    session,
+                    privatizer.with_parts(source=message.get_source(i)),
+                )
+                results += json_results
+            elif form == NAME_FORM:
+                released[i] = self._release_name(message.texts[i], session)
         return released, build_promise(results)
 
     def _release_plain(
@@ -210,7 +240,8 @@ class MessageReleaser:
             privatizer = privatizer.with_parts(nearby=nearby)
         sought = _add_values(session.snapshot().sought, privatizer.nearby)
 
-        def is_wanted(string: str, name: bool) -> bool:
+        def is_wanted(item: Scalar, name: bool) -> bool:
+            string = str(item)
             return not name or any(value.text in string for value in sought.find_values(string))
 
         return _release_values(privatizer, text, value, is_wanted, session)
@@ -224,12 +255,92 @@ class MessageReleaser:
         schemas = self._schemas.copy_for_application(words, is_own=True).with_parts(nearby=nearby)
         sought = _add_values(session.snapshot().sought, nearby)
 
-        def is_wanted(string: str, name: bool) -> bool:  # names, too: `required` repeats them
+        def is_wanted(item: Scalar, name: bool) -> bool:  # names, too: `required` repeats them
+            string = str(item)
             return bool(sought.find_values(string) or find_placeholder_names(string))
 
         if not is_wanted(json_text, False):
             return text
         return _release_values(schemas, text, value, is_wanted, session)[0]
+
+    def _release_unknown(
+        self, text: str, session: Session, privatizer: Privatizer
+    ) -> tuple[str, list[Result]]:
+        """Releases the strings and field names of JSON that no table names.
+
+        What nothing can stand for becomes another kind of JSON, which `UnknownValue` refuses: a
+        private number a string, a list with a private value in pieces null.
+        """
+        value = self._read_pieces(json.loads(text))
+        json_text = json.dumps(value, ensure_ascii=False)
+        names = {name for name in _find_names(value) if not PLAIN_NAME.fullmatch(name)}
+        # Beside JSON's own signs a name may be read as a part of something else.
+        searched = [json_text, *(["\n".join(sorted(names))] if names else [])]
+        nearby: tuple[PrivateValue, ...] = ()
+        for each in searched:
+            remembered, doubtful = privatizer.split_private(each)
+            session.hide(remembered)
+            nearby += doubtful
+        privatizer = privatizer.with_parts(nearby=nearby)
+        sought = _add_values(session.snapshot().sought, nearby)
+
+        def is_wanted(item: Scalar, name: bool) -> bool:
+            if isinstance(item, str) and not name:
+                return True
+            string = str(item)
+            # Without detectors every word is released but those of programs.
+            is_short = sum(map(str.isdecimal, string)) < MIN_DIGITS
+            is_plain = PLAIN_NAME.fullmatch(string) if name else is_short
+            is_text = privatizer.grouping is None and not is_plain
+            return is_text or ((name or not is_short) and _is_sought(sought, string))
+
+        return _release_values(privatizer, json_text, value, is_wanted, session)
+
+    def _read_pieces(self, value: Any) -> Any:
+        """Returns JSON in which no list has a private value in pieces.
+
+        Strings are mended, as parts of a message are. A list of numbers becomes null, and so does a
+        number whose digits are private.
+        """
+        if isinstance(value, dict):
+            read = {name: self._read_pieces(item) for name, item in value.items()}
+            return self._read_numbers(read)
+        if isinstance(value, list):
+            strings = iter(self._join_parts([item for item in value if isinstance(item, str)]))
+            read_items = [
+                next(strings) if isinstance(item, str) else self._read_pieces(item)
+                for item in value
+            ]
+            return self._read_numbers(read_items)
+        is_private = _is_number(value) and self._has_identifier(*_write_digits(value))
+        return None if is_private else value
+
+    def _read_numbers(self, read: Any) -> Any:
+        """Returns what was read of a list or object; null if its numbers hide something."""
+        numbers = [*_find_numbers(read)]
+        words = [str(number) for number in numbers]
+        if len(words) < 2 or sum(map(len, words)) < MIN_JOINED_DIGITS:
+            return read
+        codes = [number for number in numbers if isinstance(number, int) and 31 < number < 0x110000]
+        is_text = len(codes) == len(numbers) >= MIN_CODES
+        characters = ["".join(map(chr, codes)).encode("utf-8", "replace").decode()] * is_text
+        joined = " ".join(words), "".join(words)
+        return None if self._has_identifier(*joined, *characters) else read
+
+    def _has_identifier(self, *texts: str) -> bool:
+        return any(any(self._find_private(text)) for text in texts)
+
+    def _release_name(self, text: str, session: Session) -> str:
+        """Returns a name or id unchanged, or a part of it if it has something private.
+
+        Only what is certain counts, and what the session hides. A name with blanks is a text.
+        """
+        if any(map(str.isspace, text)):
+            (result,) = self._privatizer.privatize_many([text], session)
+            return result.text
+        values = chain.from_iterable(self._find_private(text))
+        found = [each for each in values if each.type not in UNCERTAIN_TYPES]
+        return "" if found or _is_sought(session.snapshot().sought, text) else text
 
 
 def _add_values(sought: ValueIndex, values: Sequence[PrivateValue]) -> ValueIndex:
@@ -247,18 +358,72 @@ def _format_label(text: str) -> str:
     return regex.sub(r"[^\p{L}\p{N}_.\-]+", "_", text).strip("_")
 
 
+def _is_sought(sought: Any, text: str) -> bool:
+    """True if a text has something that a session hides, or a placeholder as it is written."""
+    has_placeholder = OPENING in text and find_placeholder_names(text)
+    return bool(has_placeholder or sought.find_values(text))
+
+
+def _find_names(value: Any) -> Iterator[str]:
+    """Yields the field names of JSON."""
+    if isinstance(value, dict):
+        yield from value
+    for item in _get_items(value):
+        yield from _find_names(item)
+
+
+def _get_items(value: Any) -> Iterable[Any]:
+    """Returns the values inside a JSON value."""
+    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _find_numbers(value: Any) -> Iterator[int | float]:
+    """Yields the numbers of JSON, in its order."""
+    for item in _get_items(value):
+        yield from [item] if _is_number(item) else _find_numbers(item)
+
+
+def _write_digits(number: float) -> Iterator[str]:
+    """Yields a number of many digits, and its digits alone."""
+    digits = format(Decimal(repr(number)), "f")
+    bare = digits.lstrip("-").replace(".", "").strip("0")
+    if len(bare) >= MIN_DIGITS:
+        whole = digits.partition(".")
+        yield from dict.fromkeys((str(number), whole[0], whole[0] + whole[2], bare))
+
+
 def _parse(text: str) -> tuple[Any, str]:
     """Parses JSON, and returns it with its unescaped text.
 
-    Text that is no JSON object or list is returned as it is, twice.
+    Text that is no JSON object or list is returned as it is, twice; and so is JSON that says more
+    than its value does, since the value is what is read.
     """
     try:
-        value = json.loads(text)
+        value = json.loads(text, object_pairs_hook=_build_object, parse_float=_read_float)
     except ValueError:
         return text, text
     if not isinstance(value, dict | list):
         return text, text
     return value, json.dumps(value, ensure_ascii=False)
+
+
+def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Builds an object of JSON; refuses a name that occurs twice."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise ValueError
+    return made
+
+
+def _read_float(literal: str) -> float:
+    """Reads a number of JSON; refuses one with more digits than it would keep."""
+    if sum(map(str.isdecimal, literal)) > MAX_FLOAT_DIGITS:
+        raise ValueError
+    return float(literal)
 
 
 def _release_values(
@@ -285,7 +450,7 @@ def _find_texts(value: Any, is_wanted: TextFilter) -> Iterator[str | int | float
     elif isinstance(value, list):
         for item in value:
             yield from _find_texts(item, is_wanted)
-    elif _is_text(value) and is_wanted(str(value), False):
+    elif _is_text(value) and is_wanted(value, False):
         yield value
 
 
@@ -306,7 +471,7 @@ def _replace_texts(value: Any, is_wanted: TextFilter, released: Iterator[str]) -
         }
     if isinstance(value, list):
         return [_replace_texts(item, is_wanted, released) for item in value]
-    if not (_is_text(value) and is_wanted(str(value), False)):
+    if not (_is_text(value) and is_wanted(value, False)):
         return value
     text = next(released)
     return value if text == str(value) else text
