@@ -187,9 +187,9 @@ def scans(monkeypatch):
     found = []
     release = MessageReleaser._release_schema
 
-    def counted(self, text, session):
+    def counted(self, text, session, words):
         found.append(text)
-        return release(self, text, session)
+        return release(self, text, session, words)
 
     monkeypatch.setattr(MessageReleaser, "_release_schema", counted)
     return found
