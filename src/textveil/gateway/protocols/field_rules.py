@@ -148,8 +148,8 @@ def _merge_rules(one: LeafRule, other: LeafRule) -> LeafRule:
         return other
     if one.any_value is not None or other.any_value is not None:
         return EMPTY_RULE
-    strings = {(each.text, each.shape) for each in (one, other) if each.text is not None}
-    numbers = {each.numbers for each in (one, other) if each.numbers is not None}
+    strings = {(rule.text, rule.shape) for rule in (one, other) if rule.text is not None}
+    numbers = {rule.numbers for rule in (one, other) if rule.numbers is not None}
     string, shape = strings.pop() if len(strings) == 1 else (None, None)
     free = _merge_optional(one.other_fields, other.other_fields)
     is_name, same_tag = one.is_name or other.is_name, one.tag == other.tag
@@ -246,7 +246,7 @@ def union(*rules: LeafRule) -> LeafRule:
     """
     merged: dict[str, Any] = {}
     for rule in rules:
-        values = {each.name: getattr(rule, each.name) for each in fields(rule)}
+        values = {part.name: getattr(rule, part.name) for part in fields(rule)}
         merged |= {name: value for name, value in values.items() if value}
     return LeafRule(**merged)
 

@@ -282,7 +282,7 @@ class ParsedRequest:
         for step in path[:-1]:
             around = around[step]
         siblings = (changed.get((*path[:-1], sibling)) for sibling in around)
-        taken = {each.name for each in siblings if isinstance(each, RenamedField)}
+        taken = {new.name for new in siblings if isinstance(new, RenamedField)}
         if name in taken or name in around:
             raise build_refusal(path, self._body, NAMES_FAULT)
         return RenamedField(name, value)

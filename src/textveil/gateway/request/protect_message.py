@@ -277,8 +277,8 @@ class MessageReleaser:
         # Beside JSON's own signs a name may be read as a part of something else.
         searched = [json_text, *(["\n".join(sorted(names))] if names else [])]
         nearby: tuple[PrivateValue, ...] = ()
-        for each in searched:
-            remembered, doubtful = privatizer.split_private(each)
+        for part in searched:
+            remembered, doubtful = privatizer.split_private(part)
             session.hide(remembered)
             nearby += doubtful
         privatizer = privatizer.with_parts(nearby=nearby)
@@ -339,8 +339,8 @@ class MessageReleaser:
             (result,) = self._privatizer.privatize_many([text], session)
             return result.text
         values = chain.from_iterable(self._find_private(text))
-        found = [each for each in values if each.type not in UNCERTAIN_TYPES]
-        return "" if found or _is_sought(session.snapshot().sought, text) else text
+        certain = [value for value in values if value.type not in UNCERTAIN_TYPES]
+        return "" if certain or _is_sought(session.snapshot().sought, text) else text
 
 
 def _add_values(sought: ValueIndex, values: Sequence[PrivateValue]) -> ValueIndex:
@@ -413,10 +413,10 @@ def _parse(text: str) -> tuple[Any, str]:
 
 def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Builds an object of JSON; refuses a name that occurs twice."""
-    made = dict(pairs)
-    if len(made) < len(pairs):
+    content = dict(pairs)
+    if len(content) < len(pairs):
         raise ValueError
-    return made
+    return content
 
 
 def _read_float(literal: str) -> float:
