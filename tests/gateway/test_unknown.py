@@ -151,6 +151,24 @@ def test_what_nothing_can_stand_for_is_refused_by_its_path(send, more, param):
     assert MAIL not in refused.value.message
 
 
+def test_unknown_fields_of_a_tool_belong_to_its_utterance(send):
+    """So a tool is released once, and another one's fields change nothing."""
+    known = {**CALL, "function": {"name": "f", "description": "Finds."}, "hint": f"ask {MAIL}"}
+    newer = {"type": "newer", "function": {"name": "read_zebra"}, "hint": f"of {MAIL}"}
+    sent = send({"tools": [known, newer], "new": MAIL})
+    first, second, third = sent.request.context
+    assert [len(each.texts) for each in (first, second, third)] == [3, 2, 1]
+    assert [tool["hint"] for tool in sent.body["tools"]] == ["ask <EMAIL_1>", "of <EMAIL_1>"]
+    assert {"f", "read_zebra"} <= {name for _, name in sent.request.application.tool_names}
+
+
+def test_what_an_unknown_part_says_is_not_the_application_s(send):
+    parts = [{"type": "text", "text": "Be brief."}, {"type": "newer", "text": "Ask Zebra."}]
+    sent = send({"messages": [{"role": "system", "content": parts}]})
+    assert sent.request.application.texts == {"Be brief."}
+    assert sent.request.messages[0].sources == ("user", "tool", "tool")
+
+
 def test_names_of_fields_stay_different(send):
     names = {MAIL: 1, MAIL.upper(): 2, "field_1": 3}
     for sent in (send({"new": names}).body["new"], send(names).body):
