@@ -20,7 +20,7 @@ ifndef BESIDE
 endif
 # Hundreds of tests start a process, which would otherwise compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help .venv demo test browser check check-long format lint types layers deps spelling audit-small reproduce-quick core docs docs-serve bench faults e2e litellm check-engines scoreboard precision evidence codebooks audit constants train-masked-lm train-tagger train-reader measure-adapters pieces frequencies codes logit-bounds names lexicon known-persons vocabulary thresholds ablation odds clean
+.PHONY: help .venv demo test browser check check-long format lint types layers deps spelling audit-small reproduce-quick core docs docs-serve bench faults e2e agents litellm check-engines scoreboard precision evidence codebooks audit constants train-masked-lm train-tagger train-reader measure-adapters pieces frequencies codes logit-bounds names lexicon known-persons vocabulary leaves thresholds ablation odds clean
 
 help: ## list the targets
 	@grep -hE '^[.a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([.a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 20
@@ -237,6 +237,26 @@ e2e: export OMP_NUM_THREADS := 1
 e2e: $(VENV)/e2e.stamp ## the gateway before a real language model, on prompts of $$TEXTVEIL_CORPORA (about 30 minutes)
 	@$(BIN)/python $(BENCH)/benchmarks/real_model.py $(ARGS)
 
+# Coding agents, at pinned versions; what has no program for this system is left out by the lane, by name. It needs npm.
+# Scripts of packages are not run: what they would fetch or copy is in packages of its own. The lock has the programs of
+# Linux on x64; on another machine npm adds that one's, which `npm ci` would refuse.
+AGENTS := $(BENCH)/benchmarks/agents
+build/agents/stamp: $(AGENTS)/package.json $(AGENTS)/package-lock.json $(AGENTS)/python.txt $(AGENTS)/aider.txt
+	@echo "installing coding agents into build/agents (some minutes the first time, 3 GB)"
+	@mkdir -p $(@D)
+	@cp $(AGENTS)/package.json $(AGENTS)/package-lock.json $(@D)
+	@cd $(@D) && npm install --ignore-scripts --no-audit --no-fund --loglevel=error
+	@for each in python aider; do \
+		$(PYTHON) -m venv --clear $(@D)/$$each; \
+		$(@D)/$$each/bin/python -m pip install --disable-pip-version-check -qq --no-deps --requirement $(AGENTS)/$$each.txt; \
+	done
+	@touch $@
+
+agents: export HF_HUB_OFFLINE := 1
+agents: export OMP_NUM_THREADS := 1
+agents: $(VENV)/dev.stamp build/agents/stamp ## real coding agents before the gateway and a scripted model, and write the page (about 10 minutes)
+	@$(BIN)/python $(BENCH)/benchmarks/agents.py $(ARGS)
+
 # Presidio and others, with models of spaCy; their pins exclude those of this project.
 build/scoreboard/stamp: $(BENCH)/benchmarks/scoreboard.txt
 	@$(PYTHON) -m venv --clear build/scoreboard
@@ -320,6 +340,9 @@ known-persons: $(VENV)/dev.stamp build/known_persons/stamp ## make the list of k
 
 vocabulary: $(VENV)/dev.stamp ## write the months and weekdays of the Unicode CLDR into the vocabulary (training/README.md)
 	@$(BIN)/python -m training.vocabulary
+
+leaves: $(VENV)/dev.stamp ## write the gateway's tables of leaves from the types of the installed SDKs (training/README.md)
+	@$(BIN)/python -m training.leaves
 
 thresholds: $(VENV)/dev.stamp ## show what the tagger's thresholds cost on what is held out of its training
 	@$(BIN)/python -m training.cuts $(ARGS)

@@ -52,6 +52,12 @@ def test_amounts_forms_and_filler_are_nobodys(text: str) -> None:
             "Nombre: Aurelio.\nNHC: 4418820.\nCP: 06200.\n",
             "Nombre: <PERSON_1>.\nNHC: <MEDICAL_RECORD_1>.\nCP: <ADDRESS_1>.\n",
         ),
+        (
+            "I am Ingrid Aasheim, Storgata 14, 0155 Oslo",
+            "I am <PERSON_1>, <ADDRESS_1>",
+        ),
+        ("Take https://, not http://. (file://)", "Take https://, not http://. (file://)"),
+        ("Ich bin Tom Becker, Hauptstr. 5", "Ich bin <PERSON_1>, <ADDRESS_1>"),
         ("numer karty: 4001 6595 5647 6442.", "numer karty: <CARD_1>."),
     ],
 )

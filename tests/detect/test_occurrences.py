@@ -19,7 +19,7 @@ def elsewhere(text, *found, before=(), public=()):
 
     spans = [span(type_, value) for type_, value in found]
     known = ValueIndex([PrivateValue(type_, value, 1.0) for type_, value in before])
-    made, _ = find_occurrences(
+    made, *_ = find_occurrences(
         [text], spans, known, [span(type_, value, 0.1) for type_, value in public]
     )
     return [text[each.start : each.end] for each in made]
@@ -215,7 +215,7 @@ def test_a_public_name_of_initials_and_titles_keeps_no_part(name):
 def test_texts_before_are_left_alone():
     texts = ["Ask Taylor", "Robert Taylor", "ask TAYLOR"]
     spans = [Span(1, 0, 13, "PERSON", 1.0, "first")]
-    made, news = find_occurrences(texts, spans, ValueIndex(), [])
+    made, news, _ = find_occurrences(texts, spans, ValueIndex(), [])
     assert [(span.text, span.start) for span in made] == [(2, 4)]
     assert [[value.text for value in each] for each in news] == [[], ["Robert Taylor"], []]
     assert find_occurrences(texts, spans, None, [])[0] == [], (
@@ -254,7 +254,7 @@ def test_many_values_and_long_texts_are_fast():
     sought = ValueIndex(names)
     text = "the river met Zu1frk by the old stone bridge. " * 8_700
     started = time.process_time()
-    made, _ = find_occurrences([text], [], sought, [])
+    made, *_ = find_occurrences([text], [], sought, [])
     assert len(made) == 8_700
     assert time.process_time() - started < 20
 

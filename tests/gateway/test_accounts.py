@@ -675,11 +675,11 @@ def test_what_a_client_spends_that_has_left_is_on_record(
         threading.Event(),
     )
 
-    def slow(self, message, session):
+    def slow(self, message, session, **named):
         if session.owner:  # not when models are loaded
             inside.set()
             further.wait(20)
-        return release(self, message, session)
+        return release(self, message, session, **named)
 
     monkeypatch.setattr(MessageReleaser, "__call__", slow)
     log = tmp_path / "audit.jsonl"
@@ -726,7 +726,7 @@ def test_a_request_keeps_the_policy_that_it_began_with(upstream, policy, keys, p
         with serving(gateway) as url, openai_client(url).with_options(api_key=key) as client:
             stream = client.chat.completions.create(model="m", messages=user(CANARY), stream=True)
             wait_for(lambda: upstream.asked)
-            gateway.reload(policy(upstream=other.url, upstreams={}))
+            gateway.reload(policy(upstream=other.url, upstreams={}, unknown="refuse"))
             assert asked(url, key)[0] == CANARY
             with pytest.raises(openai.BadRequestError, match="mystery is not known"):
                 asked(url, key, extra_body={"mystery": "x"})

@@ -165,6 +165,92 @@ def test_counts_follow_from_what_was_drawn(noisy, hiding, small_table):
             assert ("drawn for this request" in each["said"]) == (drawn > 0)
 
 
+TOOLS = [
+    {"type": "function", "function": {"name": name, "description": described}}
+    for name, described in [
+        ("Edit", "Edits a file of maria@example.org."),
+        ("Read", "Reads a file; call 212-555-0148 about hunter2Xy9kq."),
+    ]
+]
+
+
+def ask_with_tools(served, messages, tools=TOOLS):
+    """What would be sent: the messages and tools as text; and the chain."""
+    said = [{"role": role, "content": text} for role, text in messages]
+    released, chain, _ = privatized(served, {"model": "m", "messages": said, "tools": tools})
+    return [json.dumps(released[name]) for name in ("messages", "tools")], chain
+
+
+@pytest.fixture
+def scans(monkeypatch):
+    """Schemas that were searched for values, one by one."""
+    found = []
+    release = MessageReleaser._release_schema
+
+    def counted(self, text, session, words):
+        found.append(text)
+        return release(self, text, session, words)
+
+    monkeypatch.setattr(MessageReleaser, "_release_schema", counted)
+    return found
+
+
+def test_tools_are_released_once(hiding, store, scans):
+    served = gateway(hiding, store)
+    said = [("user", "Greet anna@example.org.")]
+    (_, first), chain = ask_with_tools(served, said)
+    assert len(scans) == 2
+    assert "maria@example.org" not in first
+    chain.save_answers([(assistant("Done."), assistant("Done."))])
+    said += [("assistant", "Done."), ("user", "And ben@example.org.")]
+    (_, second), chain = ask_with_tools(served, said)
+    assert second == first
+    assert len(scans) == 2
+    assert chain.counts == {"new": 1, "drawn": 0, "repeated": 3}
+    changed = [
+        TOOLS[0],
+        {"type": "function", "function": {"name": "Find", "description": "Finds."}},
+    ]
+    (_, third), _ = ask_with_tools(served, said, changed)
+    assert len(scans) == 3  # one tool is new, the other is not
+    assert json.loads(third)[0] == json.loads(first)[0]
+
+
+def learned_later(served):
+    """The tools before and after a message that shows a word of theirs to be private."""
+    said = [("user", "Hello.")]
+    (_, before), chain = ask_with_tools(served, said)
+    chain.save_answers([(assistant("Hi."), assistant("Hi."))])
+    said += [("assistant", "Hi."), ("user", "My password: hunter2Xy9kq")]
+    (_, after), _ = ask_with_tools(served, said)
+    return before, after
+
+
+def test_tools_hide_what_a_later_message_shows_to_be_private(hiding, store):
+    before, after = learned_later(gateway(hiding, store))
+    assert SECRET in before
+    assert SECRET not in after
+    assert json.loads(before)[0] == json.loads(after)[0]
+
+
+def test_a_memory_that_asks_for_no_new_values_would_show_them(hiding, store, monkeypatch):
+    monkeypatch.setattr("textveil.session.conversations.may_hold", lambda text, values: False)
+    assert SECRET in learned_later(gateway(hiding, store))[1]
+
+
+def test_tools_are_released_anew_where_the_answer_is_not_the_same(hiding, store):
+    served = gateway(hiding, store)
+    said = [("user", "Hello.")]
+    (_, first), chain = ask_with_tools(served, said)
+    chain.save_answers([(assistant("Hi."), assistant("Hi."))])
+    # Nothing that is sent back says what the tools' placeholders stand for, and a new value comes.
+    said += [("assistant", "Edited."), ("user", "Write to ben@example.org.")]
+    (messages, second), chain = ask_with_tools(served, said)
+    assert chain.session.restore(second) == json.dumps(TOOLS)
+    assert "<EMAIL_1>" in messages
+    assert first != second
+
+
 def test_without_memory_of_messages_a_clock_would(noisy, store, small_table, monkeypatch):
     monkeypatch.setattr(Replay, "apply", lambda _, release: release)
     assert len(set(clock(gateway(noisy, store), small_table.words))) == 3
@@ -280,10 +366,10 @@ def at_once(noisy, small_table, url):
     with SessionStore(url) as store, ThreadPoolExecutor(4) as pool:
         together, release = Barrier(4), MessageReleaser.__call__
 
-        def waiting(self, message, session):
+        def waiting(self, message, session, **named):
             with suppress(BrokenBarrierError):
                 together.wait(0.5)
-            return release(self, message, session)
+            return release(self, message, session, **named)
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(MessageReleaser, "__call__", waiting)

@@ -70,7 +70,7 @@ def test_what_is_spent_is_charged_once(tmp_path, monkeypatch):
 
 
 def test_what_cannot_be_protected_is_refused_in_words_of_a_library():
-    guard = ChatGuard()
+    guard = ChatGuard(unknown="refuse")
     for more in ({"no_such_field": CANARY}, {"logprobs": True}):
         with pytest.raises(InputError) as refused:
             guard.protect(CHAT, said("Hello", **more))

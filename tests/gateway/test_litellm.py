@@ -194,7 +194,6 @@ def test_arguments_that_stand_in_no_message_are_blocked(asking) -> None:
 @pytest.mark.parametrize(
     "fields",
     [
-        {"structured_messages": [{"role": "user", "content": "hello", "secret": "x"}]},
         {
             "structured_messages": [
                 {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "u"}}]}
@@ -213,6 +212,14 @@ def test_what_cannot_be_protected_is_blocked_and_not_quoted(asking, fields) -> N
     assert came["action"] == "BLOCKED"
     assert came["blocked_reason"].startswith("textveil: ")
     assert "hello" not in came["blocked_reason"]
+
+
+def test_what_is_unknown_in_messages_is_protected(asking) -> None:
+    rows: list[Any] = [{"role": "user", "content": "hello", "secret": MAIL, "of": [MAIL]}]
+    came = asking.generic(texts=["hello"], structured_messages=rows)
+    assert came["action"] == "GUARDRAIL_INTERVENED"
+    (row,) = came["structured_messages"]
+    assert row == {"role": "user", "content": "hello", "secret": "<EMAIL_1>", "of": ["<EMAIL_1>"]}
 
 
 def test_what_is_unknown_in_messages_is_left_out_by_policy_but_no_whole_message(asks) -> None:
@@ -285,11 +292,11 @@ def at_once(first: Asking, second: Asking, monkeypatch: pytest.MonkeyPatch) -> l
     """The statuses where two texts of a session come at the same time; in the end both are as they were."""
     together, release = Barrier(2), MessageReleaser.__call__
 
-    def waiting(self, message, session):
+    def waiting(self, message, session, **named):
         if MAIL in message.texts[0]:
             with suppress(BrokenBarrierError):
                 together.wait(2)
-        return release(self, message, session)
+        return release(self, message, session, **named)
 
     monkeypatch.setattr(MessageReleaser, "__call__", waiting)
     asked = {"authorization": "Bearer sk", "x-session-id": "s-1"}
@@ -408,7 +415,8 @@ def test_restorers_that_wait_too_long_are_forgotten(monkeypatch) -> None:
 
 
 @pytest.mark.parametrize("calls", [5, "x", True, {"id": "a"}])
-def test_calls_in_messages_that_are_no_list_are_blocked(asking, calls) -> None:
+def test_calls_in_messages_that_are_no_list_are_blocked_by_policy(asks, calls) -> None:
+    asking = asks(policy=Policy(unknown="refuse"))
     rows = [{"role": "assistant", "content": "yes", "tool_calls": calls}]
     came = asking.generic(structured_messages=rows, tool_calls=[])
     assert came["action"] == "BLOCKED"

@@ -576,8 +576,15 @@ def test_models(upstream, client):
         ({"service_tier": CANARY}, "service_tier"),
     ],
 )
-def test_what_cannot_be_protected_is_refused_in_the_form_of_the_api(upstream, client, more, name):
-    with pytest.raises(anthropic.BadRequestError) as error:
+def test_what_cannot_be_protected_is_refused_in_the_form_of_the_api(
+    upstream, privatizer, more, name
+):
+    strict = Gateway(privatizer=privatizer, upstream=upstream.url, policy=Policy(unknown="refuse"))
+    with (
+        serving(strict) as url,
+        client_of(url, "sk-ant-1") as client,
+        pytest.raises(anthropic.BadRequestError) as error,
+    ):
         client.messages.create(**{**MODEL, "messages": [user("x")], "extra_body": more})
     body = error.value.body
     assert (body["type"], body["error"]["type"]) == ("error", "invalid_request_error")

@@ -42,8 +42,10 @@ always: [{NAME}]
 never: [Contoso]
 options: {{protect.timeout: 20}}
 media: refuse
-schemas: protect
+schemas: identifiers
 unknown: drop
+unknown_fields: {{provider.*: refuse, trace: protect}}
+unresolved: refuse
 users: drop
 keys: gateway.keys
 requests: 60
@@ -186,7 +188,7 @@ def test_check_says_what_a_policy_does(written, tmp_path, capsys, monkeypatch):
     out, err = capsys.readouterr()
     says = "there is no such file; `textveil gateway keys create` makes it"
     assert re.fullmatch(
-        rf"textveil: warning: gateway\.yaml:20: keys: .* cannot be used: {says}\n", err
+        rf"textveil: warning: gateway\.yaml:22: keys: .* cannot be used: {says}\n", err
     )
     for said in (
         "Requests go to http://127.0.0.1:8765/v1.",

@@ -206,13 +206,17 @@ def test_what_cannot_be_protected_is_refused(client, upstream, privatizer):
     for more in (
         {"input": image},
         {"input": "is", "tools": secret},
-        {"input": [{"id": "msg_1"}]},
-        {"input": "is", "extra_body": {"new_field": CANARY}},
     ):
         with pytest.raises(openai.BadRequestError, match="protected") as error:
             client.responses.create(model="m", **more)
         assert CANARY not in str(error.value)
     assert upstream.asked == []
+    strict = Gateway(privatizer=privatizer, upstream=upstream.url, policy=Policy(unknown="refuse"))
+    fields = {"window": {"id": CANARY}}
+    with serving(strict) as address, client_of(address) as other:
+        with pytest.raises(openai.BadRequestError, match="window is not known") as error:
+            other.responses.create(model="m", input="is", extra_body=fields)
+        assert error.value.param == "window"
     passing = Gateway(privatizer=privatizer, upstream=upstream.url, policy=Policy(media="pass"))
     upstream.answer = lambda asked: answer(asked, message("seen"))
     with serving(passing) as address, client_of(address) as other:

@@ -465,7 +465,8 @@ def test_an_address_of_a_document_leads_back(privatizer) -> None:
 def test_what_no_table_knows_is_refused_or_left_out(privatizer, came, says) -> None:
     from textveil.gateway.errors import RequestError
 
-    tools = ToolServer(privatizer=privatizer, policy=ALL, command=("none",))
+    strict = Policy(tools=("*",), unknown="refuse")
+    tools = ToolServer(privatizer=privatizer, policy=strict, command=("none",))
     with pytest.raises(RequestError) as refused:
         tools.protect_answer(tables.CALL_TOOL, came)
     assert says in str(refused.value)
@@ -643,6 +644,6 @@ def test_the_verb_takes_from_the_policy_what_no_option_says(tmp_path, monkeypatc
         ]
         assert main(asked) == 0
     assert [(each.policy.media, each.policy.schemas) for each in served] == [
-        ("pass", "protect"),
+        ("pass", "identifiers"),
         ("pass", "pass"),
     ]

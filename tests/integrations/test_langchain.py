@@ -240,9 +240,6 @@ def test_wherever_an_original_stands_it_does_not_leave(guard, message):
     [
         [{"type": "image_url", "image_url": {"url": f"data:{CANARY}"}}],
         [{"type": "image", "base64": CANARY, "mime_type": "image/png"}],
-        [{"type": "no such block", "text": CANARY}],
-        [{"type": "text", "text": "a", "no such field": CANARY}],
-        [{"text": CANARY}],
     ],
 )
 def test_what_nobody_can_protect_is_refused(guard, content):
@@ -251,6 +248,21 @@ def test_what_nobody_can_protect_is_refused(guard, content):
         ProtectedChatModel(inner, guard=guard).invoke([HumanMessage(content)])
     assert CANARY not in str(refused.value)
     assert inner.seen == []
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        [{"type": "no such block", "text": CANARY}],
+        [{"type": "text", "text": "a", "no such field": CANARY}],
+        [{"text": CANARY}],
+    ],
+)
+def test_what_no_table_names_is_read_like_text(guard, content):
+    inner = scripted("yes")
+    ProtectedChatModel(inner, guard=guard).invoke([HumanMessage(content)])
+    assert inner.seen
+    assert CANARY not in inner.sent
 
 
 def test_settings_that_are_no_plain_data_are_refused(guard):

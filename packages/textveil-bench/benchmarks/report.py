@@ -14,7 +14,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import prompts_page  # the file beside this one
+import agents_page  # the files beside this one
+import prompts_page
 import rowfiles
 import scoreboard_page
 
@@ -355,6 +356,7 @@ _PROMPTS = re.compile(r"(<!-- prompts ([a-z]+) -->\n).*?(<!-- end of prompts -->
 _SCOREBOARD = re.compile(
     r"(<!-- scoreboard ([a-z_]+) -->\n).*?(<!-- end of scoreboard -->)", re.DOTALL
 )
+_AGENTS = re.compile(r"(<!-- agents -->\n).*?(<!-- end of agents -->)", re.DOTALL)
 _LEAD = re.compile(r"(<!-- lead -->\n).*?(<!-- end of lead -->)", re.DOTALL)
 _REPRODUCED = re.compile(r"(<!-- reproduced -->\n).*?(<!-- end of reproduced -->)", re.DOTALL)
 
@@ -460,6 +462,7 @@ def _cell(text: str) -> str:
 def compared(text: str) -> str:
     """A document with what long runs found between its marks."""
     for mark, made in (
+        (_AGENTS, agents_page.write_table),
         (_DATA, kept_by_data),
         (_LEAD, lead),
         (_REPRODUCED, reproduced),

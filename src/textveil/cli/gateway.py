@@ -54,7 +54,8 @@ def serve(
         typer.Option(
             "--policy",
             metavar="FILE",
-            help="The policy of the gateway, as YAML; read again at SIGHUP. `textveil gateway "
+            help="The policy of the gateway, as YAML; read again at SIGHUP. Or the name of an agent "
+            "whose policy comes along: claude-code, codex, opencode, aider. `textveil gateway "
             "check` lists its faults. An option that the file also sets is refused. Rules "
             "in the file can set other values for some requests.",
         ),
@@ -121,7 +122,7 @@ def serve(
     models) and Anthropic (messages). Set the base URL of any of their clients to the address that
     is printed. Its API key is forwarded, or the gateway checks its own keys, if a --policy names
     them. Every text of a request is protected, also results and arguments of tools. Content that
-    cannot be protected is refused, such as images and unknown fields. No text is logged. Each
+    cannot be protected is refused, such as images. No text is logged. Each
     message of a conversation is released once; later requests send the same release again. For
     that, releases are kept in memory for a day, or encrypted in --store. Answers carry their
     statement in the header textveil-statement. Without --profile or --mechanism the profile is

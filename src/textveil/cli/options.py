@@ -257,8 +257,10 @@ FIELD_OPTIONS: dict[str, dict[str, SharedOption]] = {
         "media": SharedOption(
             help="Images, audio, files and token ids: pass sends them unprotected."
         ),
-        "schemas": SharedOption(help="Descriptions of tools: protect hides identifiers in them."),
-        "unknown": SharedOption(help="Fields and values that the gateway does not know."),
+        "schemas": SharedOption(help="Descriptions of tools: hide identifiers in them, or pass."),
+        "unknown": SharedOption(
+            help="Fields and values that the gateway does not know: protect reads them like text."
+        ),
         "users": SharedOption(help="User names that a program sends."),
         "playground": SharedOption(
             help="Serve a page at / that shows what would be sent; local: only if no other "

@@ -5,6 +5,7 @@ text.
 Not here: which group and budget a word gets (`protect`), and what replaces it (`mechanism`).
 """
 
+from textveil.detect.application_words import NO_WORDS, ApplicationWords, collect_words
 from textveil.detect.detection import Detection, expand_types
 from textveil.detect.detections import Detections
 from textveil.detect.detectors import load_detector
@@ -21,6 +22,7 @@ from textveil.detect.occurrences import (
     ValueIndex,
     get_beginnings,
     list_possible_forms,
+    may_hold,
 )
 from textveil.detect.quantities import AGE, DATES, MAX_AGE, Figure
 from textveil.detect.quantities import read as read_figure
@@ -42,11 +44,13 @@ __all__ = [
     "LISTED_TYPE",
     "MAX_AGE",
     "NAMES",
+    "NO_WORDS",
     "PRIVACY_THRESHOLD",
     "REPEATED_SOURCE",
     "TYPES",
     "TYPE_NAME",
     "WHOLE_TYPE",
+    "ApplicationWords",
     "Detection",
     "Detections",
     "Detector",
@@ -54,6 +58,7 @@ __all__ = [
     "PrivateValue",
     "Span",
     "ValueIndex",
+    "collect_words",
     "expand_types",
     "find_core_atoms",
     "find_name_parts",
@@ -62,6 +67,7 @@ __all__ = [
     "list_possible_forms",
     "load_detector",
     "may_be_name",
+    "may_hold",
     "normalize_value",
     "read_figure",
     "signal_progress",

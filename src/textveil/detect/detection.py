@@ -12,6 +12,7 @@ from typing import Self, TypeGuard
 
 from textveil.config import ProtectOptions
 from textveil.detect import stages
+from textveil.detect.application_words import ApplicationWords
 from textveil.detect.detection_cache import SpanCache
 from textveil.detect.detections import Detections, Settings
 from textveil.detect.detectors import load_detector
@@ -114,6 +115,16 @@ class Detection:
     def copy_with_memory(self) -> Self:
         """Returns a copy that searches equal texts only once."""
         settings = replace(self.settings, memory=SpanCache(), window_memory=SpanCache())
+        return replace(self, settings=settings)
+
+    def copy_for_application(self, words: ApplicationWords, *, is_own: bool) -> Self:
+        """Returns a copy for texts in a conversation of an application.
+
+        Args:
+            words: the words of the application.
+            is_own: whether the application wrote the texts.
+        """
+        settings = replace(self.settings, application=words, is_application=is_own)
         return replace(self, settings=settings)
 
     def check_measured(self, texts: Sequence[str]) -> None:

@@ -7,6 +7,7 @@ Not here: the stages (`stages`), and the detectors (`detectors`).
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from textveil.detect.application_words import NO_WORDS, ApplicationWords
 from textveil.detect.bounds import Bounds
 from textveil.detect.detection_cache import SpanCache
 from textveil.detect.lists import Lists
@@ -34,6 +35,7 @@ class Detections:
         repeats: int64 [C], for each text of the batch the index of its equal among these distinct
             texts; None if these are the texts of the batch.
         new_values: for each text, the private values that no earlier text had.
+        doubtful: those of them that were found in doubt.
     """
 
     tokens: Tokens
@@ -46,6 +48,7 @@ class Detections:
     regions: dict[str, Regions] = field(default_factory=dict)
     repeats: Ints | None = None
     new_values: tuple[tuple[PrivateValue, ...], ...] = ()
+    doubtful: frozenset[PrivateValue] = frozenset()
 
     def expand(self) -> "Detections":
         """Expands the detections of distinct texts to all texts of the batch."""
@@ -93,6 +96,8 @@ class Settings:
         known_values: the private values of earlier texts, to which new values are added; None to
             remember nothing.
         reserved: spans that must be protected, whatever detectors find.
+        application: the words of the application that the texts belong to.
+        is_application: whether the application wrote the texts.
     """
 
     detectors: tuple[Detector, ...] = field(repr=False)
@@ -107,3 +112,5 @@ class Settings:
     moves_ages: bool = False
     known_values: ValueIndex | None = field(default=None, repr=False)
     reserved: tuple[Span, ...] = field(default=(), repr=False)
+    application: ApplicationWords = NO_WORDS
+    is_application: bool = False

@@ -199,8 +199,9 @@ def is_title(word: str) -> bool:
 
 
 def is_nobody(value: str) -> bool:
-    """True if a value is only titles ("Herr Dr."), so nobody.
+    """True if a value is only titles ("Herr Dr.") or a pronoun, so nobody.
 
     None of the titles may be a name.
     """
-    return _compile_only_titles().fullmatch(value) is not None
+    is_pronoun = value.lower() in vocabulary.get_words("pronouns")
+    return is_pronoun or _compile_only_titles().fullmatch(value) is not None

@@ -216,6 +216,11 @@ class ValueIndex:
             [place.form.value for place in self.find_forms(text, split_atoms(text))] if self else []
         )
 
+    def find_places(self, text: str) -> list[tuple[PrivateValue, str]]:
+        """Returns the values that occur in a text, each with how it is written there."""
+        places = self.find_forms(text, split_atoms(text)) if self else []
+        return [(place.form.value, text[place.start : place.end]) for place in places]
+
     def _find_longest(self, text: str, units: Sequence[Atom], first: int) -> Occurrence | None:
         joined, best, breaks = "", None, set()
         for last in range(first, len(units)):
@@ -317,12 +322,37 @@ def _join_atoms(text: str, units: Sequence[Atom], first: int) -> Iterator[str]:
         yield joined
 
 
+def may_hold(text: str, values: Iterable[PrivateValue]) -> bool:
+    """Says whether a value may occur in a text; False only if none can.
+
+    It costs little for texts that were asked about before.
+    """
+    heads = {
+        form.text[:2] if not form.spaced else form.text[:4] for v in values for form in v.forms
+    }
+    return bool(heads) and not heads.isdisjoint(_list_heads(text))
+
+
+@lru_cache(1 << 10)
+def _list_heads(text: str) -> frozenset[str]:
+    """Lists the first characters of all forms that could occur in a text."""
+    units = split_atoms(text)
+    heads = {
+        joined[:4] for i in range(len(units)) for joined in islice(_join_atoms(text, units, i), 4)
+    }
+    runs = (unit.text for unit in units if not unit.spaced)
+    return frozenset(heads.union(run[at : at + 2] for run in runs for at in range(len(run) - 1)))
+
+
 def find_occurrences(
     texts: Sequence[str],
     spans: Sequence[Span],
     known_values: ValueIndex | None,
     public: Sequence[Span],
-) -> tuple[list[Span], list[list[PrivateValue]]]:
+    *,
+    is_doubtful: Callable[[Span, str], bool] = lambda span, text: False,
+    is_spared: Callable[[PrivateValue, str, tuple[int, int]], bool] = lambda *_: False,
+) -> tuple[list[Span], list[list[PrivateValue]], set[PrivateValue]]:
     """Finds every other occurrence of the values that spans cover.
 
     Texts are taken in order: a value is searched for in its text and, where something is
@@ -336,26 +366,36 @@ def find_occurrences(
             nothing.
         public: names that detectors take for public: a part of one that is a longer name, or one of
             another type, stays.
+        is_doubtful: says of a span and its text whether it was found in doubt.
+        is_spared: says of a value, a text and a place in it whether the value stays there.
 
     Returns:
-        The spans of other places, and for each text the values that are new.
+        The spans of other places, for each text the values that are new, and those of the values
+        that were found in doubt only.
     """
     readable = [decode_escapes(text) for text in texts]
     by_text, shields = _group_by_text(spans, readable), _group_by_text(public, readable)
     occurrences: list[Span] = []
     new_values: list[list[PrivateValue]] = []
+    doubtful: set[PrivateValue] = set()
+    certain: set[tuple[str, str]] = set()
     for b, (text, _) in enumerate(readable):
         sought = ValueIndex() if known_values is None else known_values
         values = [
             PrivateValue(span.type, text[span.start : span.end], span.score) for span in by_text[b]
         ]
+        for span, value in zip(by_text[b], values, strict=True):
+            if is_doubtful(span, text):
+                doubtful.add(value)
+            else:
+                certain.add(value.key)
         new_values.append(
             [value for value in values if value.type not in UNSEARCHED_TYPES and sought.add(value)]
         )
         if sought:
-            places = _find_in_text(b, text, sought, by_text[b], shields[b])
+            places = _find_in_text(b, text, sought, by_text[b], shields[b], is_spared)
             occurrences += [map_to_original(span, readable) for span in places]
-    return occurrences, new_values
+    return occurrences, new_values, {value for value in doubtful if value.key not in certain}
 
 
 def _group_by_text(spans: Sequence[Span], readable: Sequence[DecodedText]) -> list[list[Span]]:
@@ -367,7 +407,12 @@ def _group_by_text(spans: Sequence[Span], readable: Sequence[DecodedText]) -> li
 
 
 def _find_in_text(
-    b: int, text: str, sought: ValueIndex, spans: Sequence[Span], shields: Sequence[Span]
+    b: int,
+    text: str,
+    sought: ValueIndex,
+    spans: Sequence[Span],
+    shields: Sequence[Span],
+    is_spared: Callable[[PrivateValue, str, tuple[int, int]], bool],
 ) -> list[Span]:
     """Finds occurrences of the sought values that no span covers yet."""
     units = split_atoms(text)
@@ -379,7 +424,12 @@ def _find_in_text(
         shields_it = any(
             _is_shielded(shield, place, text) for shield in shielded.find_covering(place)
         )
-        if not (covered.find_covering(place) or shields_it or context.is_time(place)):
+        if not (
+            covered.find_covering(place)
+            or shields_it
+            or context.is_time(place)
+            or is_spared(place.form.value, text, (place.start, place.end))
+        ):
             doubtful = place.form.ordinary or context.is_foreign_word(place)
             (unsure if doubtful else certain).append(place)
     certain += _select_names(unsure, certain, context)

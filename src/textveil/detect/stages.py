@@ -11,8 +11,10 @@ Not here: what each stage does (`detectors`, `scoring`, `trimming`, `visibility`
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from textveil.detect import overlaps, trimming, visibility
+from textveil.detect.application_words import NO_WORDS
 from textveil.detect.bounds import bind
 from textveil.detect.detections import Detections, Settings
 from textveil.detect.detectors import find_all
@@ -128,16 +130,41 @@ def _spare_listed(detections: Detections, settings: Settings) -> Detections:
     return replace(detections, spans=tuple(remaining), spared=tuple(spared))
 
 
+def _spare_application(detections: Detections, settings: Settings) -> Detections:
+    texts, words = detections.tokens.texts, settings.application
+    lifted = {
+        span
+        for span in detections.spans
+        if words.lifts(span, texts[span.text], is_own=settings.is_application)
+    }
+    return replace(
+        detections,
+        spans=tuple(span for span in detections.spans if span not in lifted),
+        spared=(*detections.spared, *sorted(lifted)),
+    )
+
+
 def _add_occurrences(detections: Detections, settings: Settings) -> Detections:
     texts = detections.tokens.texts
     # No stage `never` follows here: repeated spans are filtered right away.
-    repeated, values = find_occurrences(
-        texts, detections.spans, settings.known_values, detections.public_spans
+    words = settings.application
+    repeated, values, doubtful = find_occurrences(
+        texts,
+        detections.spans,
+        settings.known_values,
+        detections.public_spans,
+        is_doubtful=words.is_doubtful,
+        is_spared=partial(words.spares, is_own=settings.is_application),
     )
     if settings.never is not None:
         repeated = settings.never.remove_listed(repeated, texts)
     spans = (*settings.reserved, *detections.spans, *repeated)
-    return replace(detections, spans=spans, new_values=tuple(map(tuple, values)))
+    return replace(
+        detections,
+        spans=spans,
+        new_values=tuple(map(tuple, values)),
+        doubtful=frozenset(doubtful),
+    )
 
 
 def _is_personal(settings: Settings) -> bool:
@@ -364,6 +391,13 @@ STAGES = (
         purpose="what a user listed stays",
         condition=lambda settings: settings.never is not None,
         guard="an option of the user",
+    ),
+    Stage(
+        name="application",
+        apply=_spare_application,
+        purpose="a tool, file or model of the application is nobody, where only doubt says so",
+        condition=lambda settings: settings.application != NO_WORDS,
+        guard="an agent called like a person keeps its name in its own prompt",
     ),
     *MERGING,
 )

@@ -12,7 +12,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from textveil.gateway.answer.keepalive import keep_open
-from textveil.gateway.answer.streaming import UNRESOLVED_HEADER, restore_answer, restore_stream
+from textveil.gateway.answer.streaming import (
+    UNRESOLVED_CALLS_HEADER,
+    UNRESOLVED_HEADER,
+    restore_answer,
+    restore_stream,
+)
 from textveil.gateway.answer.upstream import check_stream, read_json, select_headers, send
 from textveil.gateway.errors import RequestError
 from textveil.gateway.gateway import Gateway, ReleasedMessage
@@ -185,6 +190,7 @@ async def _respond(
         as_json=operation.is_json_requested(body),
         request_pair=(released, body),
         options=options,
+        calls=gateway.policy.unresolved,
     )
     create_stream = operation.choose_stream(released)
     # Once more: the log may have failed while the texts were released.
@@ -206,9 +212,10 @@ async def _respond(
             restore_answer, received, operation, restorer, chain
         )
     record.note_answer(restorer.unresolved)
-    return JSONResponse(
-        answer_json, headers=headers | {UNRESOLVED_HEADER: str(restorer.unresolved)}
-    )
+    headers |= {UNRESOLVED_HEADER: str(restorer.unresolved)}
+    if restorer.unresolved_calls:
+        headers |= {UNRESOLVED_CALLS_HEADER: str(restorer.unresolved_calls)}
+    return JSONResponse(answer_json, headers=headers)
 
 
 def _is_dry(request: "Request") -> bool:

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from textveil.errors import ConfigError, InputError, quote
 from textveil.gateway.answer.streaming import remember
 from textveil.gateway.errors import RequestError
-from textveil.gateway.policy.policy import Policy
+from textveil.gateway.policy.policy import Policy, Unknown
 from textveil.gateway.protocols import Operation
 from textveil.gateway.protocols.field_rules import Act, LeafRule, Path
 from textveil.gateway.protocols.restoring import AnswerRestorer
@@ -111,8 +111,9 @@ class ChatGuard:
         store: stores released messages: a URL, or a `SessionStore`. "memory:" forgets messages not
             used for a day.
         media: images, audio and files: "refuse" the request, or "pass" them unchanged.
-        unknown: values that no table of the host names: "refuse" the request, or "drop" the value.
-        schemas: descriptions of tools: "protect" hides identifiers in them, "pass" sends them
+        unknown: values that no table of the host names: "protect" them like text, "refuse" the
+            request, or "drop" the value.
+        schemas: descriptions of tools: "identifiers" hides identifiers in them, "pass" sends them
             unchanged.
 
     Raises:
@@ -125,8 +126,8 @@ class ChatGuard:
         *,
         store: str | SessionStore = "memory:",
         media: Literal["refuse", "pass"] = "refuse",
-        unknown: Literal["refuse", "drop"] = "refuse",
-        schemas: Literal["protect", "pass"] = "protect",
+        unknown: Unknown = "protect",
+        schemas: Literal["identifiers", "pass"] = "identifiers",
     ) -> None:
         self._arguments = protector, store, media, unknown, schemas
         if isinstance(protector, str):
@@ -209,7 +210,8 @@ class ChatGuard:
                 request.context,
                 cache=self._prefix_cache,
             )
-            chain.release(self._release_message)
+            chain.release(partial(self._release_message, application=request.application))
+            request.application.check_tools(chain.session.snapshot().sought, body)
             texts = [link.texts for link in chain.links]
             released_body = request.build_body(texts, chain.lookup_signed(request.signed))
         return GuardedRequest(operation, body, released_body, chain)

@@ -14,6 +14,7 @@ from textveil.config.option_sources import YamlPath, read_marked
 from textveil.errors import ConfigError, TextveilError
 from textveil.gateway.policy.client_keys import GatewayKeys
 from textveil.gateway.policy.policy import Credential, Policy, PolicyError, TlsFiles, join_place
+from textveil.gateway.policy.policy_file import find_policy
 from textveil.gateway.server import build_tls_context
 
 FILE_OPTIONS = ("prior", "table.name", "rerank.model", "words.tokenizer", "protect.classifier")
@@ -55,7 +56,7 @@ def check_references(policy: Policy, path: str | None = None, *, starts: bool = 
     missing = list(_find_faults(policy))
     if not missing:
         return []
-    lines = read_marked(Path(path))[1] if path is not None else {}
+    lines = read_marked(Path(find_policy(path)))[1] if path is not None else {}
     faults = [(fault.place, fault.message) for fault in missing if starts or not fault.can_appear]
     wrong = faults or [(fault.place, fault.message) for fault in missing]
     error = PolicyError(wrong, lines, path or "")

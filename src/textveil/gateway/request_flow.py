@@ -56,6 +56,15 @@ LEFT_OUT_HEADER = "textveil-left-out"
 These are unknown values that the policy drops, and signed texts that this gateway does not know.
 """
 
+UNKNOWN_HEADER = "textveil-unknown"
+"""Response header with the paths of unknown fields, and how often each was there.
+
+Example: trace=1, messages[].mood=3.
+"""
+
+MAX_UNKNOWN = 20
+"""Most paths in the header; the others are in the audit log."""
+
 MAX_RETRY_KEY = 255
 """Characters of the longest name of a request (Idempotency-Key)."""
 
@@ -185,16 +194,19 @@ class RequestFlow:
         request, chain, stored_name = prepared
         with convert_errors():
             try:
-                chain.release(self._gateway.release_message)
+                chain.release(
+                    partial(self._gateway.release_message, application=request.application)
+                )
+                request.application.check_tools(chain.session.snapshot().sought, self._body)
             finally:  # draws before a refused message are spent, too
-                self._record.drawn, self._record.spent = chain.draw_count, chain.session.spends
+                self._record.drawn, self._record.spent = chain.counts["drawn"], chain.session.spends
             # Before sending: the upstream remembers all that it gets.
             if stored_name is not None and not chain.swap_state(stored_name):
                 raise RequestError(409, OVERLAP, code="overlap")
             texts = [link.texts for link in chain.links]
             body = request.build_body(texts, chain.lookup_signed(request.signed))
             body = self._operation.correct_offsets((self._body, body), (self._body, body))
-            self._record.protected = _count_hidden(chain)
+            self._record.protected, self._record.unknown = _count_hidden(chain), request.unknown
             return body, self._build_headers(request, chain)
 
     def restore(self, guardrail: Guardrail) -> tuple[dict[str, Any], int]:
@@ -238,6 +250,10 @@ class RequestFlow:
         headers |= (
             {} if self._gateway.policy.budget is None else {SPENT_HEADER: self._format_spending()}
         )
+        if request.unknown:
+            paths = list(request.unknown.items())
+            listed = ", ".join(f"{path}={count}" for path, count in paths[:MAX_UNKNOWN])
+            headers[UNKNOWN_HEADER] = listed + ", ..." * (len(paths) > MAX_UNKNOWN)
         counted = {UNPROTECTED_HEADER: request.passed, LEFT_OUT_HEADER: request.left_out}
         return headers | {name: str(count) for name, count in counted.items() if count}
 

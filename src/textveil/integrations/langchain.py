@@ -17,7 +17,7 @@ from textveil.config.extras import explain_missing
 from textveil.errors import InputError
 from textveil.gateway import ChatGuard, GuardedRequest
 from textveil.gateway.inprocess import build_operation, split_settings
-from textveil.gateway.protocols.chat import CACHE_BREAKPOINT, EXTRA, SEALED, TOOL_CALL, build_delta
+from textveil.gateway.protocols.chat import CACHE_BREAKPOINT, EXTRA, TOOL_CALL, build_delta
 from textveil.gateway.protocols.field_rules import (
     API_NAME,
     ID,
@@ -32,6 +32,7 @@ from textveil.gateway.protocols.field_rules import (
     text,
     union,
 )
+from textveil.gateway.protocols.leaf_tables import SEALED
 from textveil.integrations import get_conversation
 
 with explain_missing():

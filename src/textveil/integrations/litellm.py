@@ -51,8 +51,9 @@ class TextveilGuardrail(CustomGuardrail):
         profile: how texts are protected.
         store: the URL of the store in which it is kept what became of messages.
         media: images, audio and files: "refuse" the request, or "pass" them.
-        unknown: fields that nobody knows: "refuse" the request, or "drop" them.
-        schemas: what programs say about their tools: "protect" or "pass".
+        unknown: fields that nobody knows: "protect" them like text, "refuse" the request, or "drop"
+            them.
+        schemas: what programs say about their tools: "identifiers" or "pass".
         **options: of LiteLLM's guardrails, but for those under which it would keep what came:
             `run_in_parallel`, `scan_raw_request`, `stream_scope`, and any mode but before and after
             a call.
@@ -69,8 +70,8 @@ class TextveilGuardrail(CustomGuardrail):
         profile: str = "prompt",
         store: str = "memory:",
         media: Literal["refuse", "pass"] = "refuse",
-        unknown: Literal["refuse", "drop"] = "refuse",
-        schemas: Literal["protect", "pass"] = "protect",
+        unknown: Literal["protect", "refuse", "drop"] = "protect",
+        schemas: Literal["identifiers", "pass"] = "identifiers",
         **options: Any,
     ) -> None:
         self._requests: OrderedDict[str, GuardedRequest] = OrderedDict()

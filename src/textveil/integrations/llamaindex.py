@@ -16,7 +16,7 @@ from textveil.config.extras import explain_missing
 from textveil.errors import ConfigError, InputError
 from textveil.gateway import ChatGuard, GuardedRequest
 from textveil.gateway.inprocess import build_operation, split_settings
-from textveil.gateway.protocols.chat import SEALED, TOOL_CALL
+from textveil.gateway.protocols.chat import TOOL_CALL
 from textveil.gateway.protocols.field_rules import (
     API_NAME,
     ID,
@@ -29,6 +29,7 @@ from textveil.gateway.protocols.field_rules import (
     text,
     variants_by_tag,
 )
+from textveil.gateway.protocols.leaf_tables import SEALED
 from textveil.integrations import get_conversation
 from textveil.integrations.releases import check_metadata, normalize_names, resolve_privatizer
 from textveil.pipeline import Privatizer, Protector

@@ -61,11 +61,13 @@ class TextveilPipe:
             "refuse",
             description="Images, audio and files: refuse the request, or pass them unprotected.",
         )
-        unknown: Literal["refuse", "drop"] = Field(
-            "refuse", description="Unknown fields: refuse the request, or drop them."
+        unknown: Literal["protect", "refuse", "drop"] = Field(
+            "protect",
+            description="Unknown fields: protect them like text, refuse the request, or drop them.",
         )
-        schemas: Literal["protect", "pass"] = Field(
-            "protect", description="Descriptions of tools: protect them, or pass them unchanged."
+        schemas: Literal["identifiers", "pass"] = Field(
+            "identifiers",
+            description="Descriptions of tools: hide identifiers, or pass them unchanged.",
         )
         task_model: Literal["refuse", "pass"] = Field(
             "refuse",

@@ -22,6 +22,7 @@ from textveil.config import (
     WordsOptions,
     registry,
 )
+from textveil.detect import ApplicationWords, PrivateValue
 from textveil.errors import TextveilWarning
 from textveil.guarantee import Claim
 from textveil.mechanism import (
@@ -62,6 +63,7 @@ class Parts:
         naming: for each text of a run, the keyed names of its placeholders without a session, where
             they are numbered; None to count them in each text.
         source: writer of the texts, which a session stores with the addresses in them.
+        nearby: private values of the texts around, which are sought, but not remembered.
     """
 
     table: EmbeddingTable
@@ -77,11 +79,34 @@ class Parts:
     pieces: WordPieces | None
     naming: Sequence[KeyedPlaceholders] | None = None
     source: Source = "user"
+    nearby: tuple[PrivateValue, ...] = ()
 
     @property
     def drawn_groups(self) -> bool:
         """True if groups are drawn at random."""
         return self.grouping is not None and self.grouping.is_randomised
+
+    @property
+    def remembers_doubt(self) -> bool:
+        """True if a session seeks in all texts what was found here in doubt.
+
+        One false hit in a tool's or an application's text would change every other text.
+        """
+        is_application = (
+            self.grouping is not None and self.grouping.detection.settings.is_application
+        )
+        return self.source != "tool" and not is_application
+
+    def copy_for_application(self, words: ApplicationWords, *, is_own: bool = False) -> Self:
+        """Returns a copy for texts in a conversation of an application.
+
+        Args:
+            words: the words of the application.
+            is_own: whether the application wrote the texts.
+        """
+        if self.grouping is None:
+            return self
+        return self.with_parts(grouping=self.grouping.copy_for_application(words, is_own=is_own))
 
     def with_parts(self, **parts: Any) -> Self:
         """Returns a copy with some parts replaced; the claim stays."""

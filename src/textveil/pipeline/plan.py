@@ -129,9 +129,10 @@ def protect(
             for b, text in enumerate(tokens.texts)
             for start, end in snapshot.find_own_placeholders(text)
         ]
-        detections = parts.grouping.propagate(
-            detections, snapshot.build_matcher(detections.tokens.texts, detections.spans), literals
-        )
+        sought = snapshot.build_matcher(detections.tokens.texts, detections.spans)
+        for value in parts.nearby:
+            sought.add(value)
+        detections = parts.grouping.propagate(detections, sought, literals)
     detections = detections.expand()
     tokens, public = detections.tokens, find_public_words(detections.tokens.words, parts.words)
     protection = parts.grouping.assign(detections, public)
@@ -141,9 +142,11 @@ def protect(
         protection = draw_groups(
             protection, parts.grouping.options.label_epsilon, tokens.documents, rng=rng
         )
-    return *join(
-        tokens, protection, _assign_epsilon(parts, protection), public
-    ), detections.new_values
+    remembered = tuple(
+        tuple(v for v in values if parts.remembers_doubt or v not in detections.doubtful)
+        for values in detections.new_values
+    )
+    return *join(tokens, protection, _assign_epsilon(parts, protection), public), remembered
 
 
 def _assign_epsilon(parts: Parts, protection: Protection) -> Values | None:

@@ -294,14 +294,21 @@ class Privatizer(Parts):
         Raises:
             InputError: the text is not a string of valid Unicode. DetectorError: a detector failed.
         """
+        remembered, nearby = self.split_private(text)
+        return remembered + nearby
+
+    def split_private(self, text: str) -> tuple[tuple[PrivateValue, ...], tuple[PrivateValue, ...]]:
+        """Returns the private values that a session may remember, and the others.
+
+        See `remembers_doubt`; otherwise like `private_in`.
+        """
         detections = detect(self, tokenize([text]), None)
         if detections is None or self.grouping is None:
-            return ()
-        return tuple(
-            value
-            for values in self.grouping.propagate(detections, None).new_values
-            for value in values
-        )
+            return (), ()
+        found = self.grouping.propagate(detections, None)
+        values = [value for values in found.new_values for value in values]
+        local = set() if self.remembers_doubt else found.doubtful
+        return tuple(v for v in values if v not in local), tuple(v for v in values if v in local)
 
     def rehearse(
         self,

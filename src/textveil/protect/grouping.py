@@ -27,6 +27,7 @@ from textveil.detect import (
     TYPE_NAME,
     TYPES,
     WHOLE_TYPE,
+    ApplicationWords,
     Detection,
     Detections,
     Span,
@@ -173,6 +174,10 @@ class Grouping:
     def copy_with_memory(self) -> Self:
         """Returns a copy that caches detections, see `Detection.copy_with_memory`."""
         return replace(self, detection=self.detection.copy_with_memory())
+
+    def copy_for_application(self, words: ApplicationWords, *, is_own: bool) -> Self:
+        """Returns a copy for an application, see `Detection.copy_for_application`."""
+        return replace(self, detection=self.detection.copy_for_application(words, is_own=is_own))
 
     @property
     def is_randomised(self) -> bool:

@@ -20,7 +20,7 @@ import json
 import time
 from collections import ChainMap, OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from hashlib import sha256
 from itertools import takewhile
@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, get_args, get_type_
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, create_model
 
+from textveil.detect import may_hold
 from textveil.session.snapshot import FACT_KINDS, Facts, SessionDelta, Snapshot, Source
 from textveil.session.spending import ALL_TABLES, Spend, sum_spends
 from textveil.session.sql.encryption import derive
@@ -377,9 +378,6 @@ class MessageChain:
         session: state with the assignments of the messages; restores the answer.
         store: releases of the messages, in order, and of `context`; before `release` only those
             that are known.
-        draw_count: number of messages in which `release` has drawn something.
-        repeat_count: number of messages that were released before, here or in another conversation,
-            and in which nothing was drawn now.
     """
 
     def __init__(
@@ -409,6 +407,10 @@ class MessageChain:
             names.append(store.derive_name(b"link", names[-1], message.canonical))
         # Answers follow the last message: the context is not sent again.
         self._last_name, self._message_count = names[-1], len(messages)
+        self._context_names = [
+            store.derive_name(b"context", names[min(1, len(messages))], message.canonical)
+            for message in context
+        ]
         for message in context:
             names.append(store.derive_name(b"besides", names[-1], message.canonical))
         self._names = names[1:]
@@ -424,7 +426,8 @@ class MessageChain:
             ]
             state = self._read(rows, len(state_names), cache)
         self.session = ChainSession(account, state, store.ledger, charge_total=charge_total)
-        self.draw_count, self.repeat_count = 0, len(self.links)
+        # For each link: was something drawn now, and is it sent again unchanged?
+        self._outcomes = [(False, True)] * len(self.links)
 
     def _read(self, rows: Sequence[bytes], state_count: int, cache: PrefixCache | None) -> Snapshot:
         """Reads the known links and returns the session state after them.
@@ -467,9 +470,41 @@ class MessageChain:
             self._store.derive_name(b"message", config_digest, message.canonical)
             for message, _ in new_messages
         ]
-        rows = self._store.get(repeat_names)
+        rows = self._store.get([*repeat_names, *self._context_names])
         for (message, name), repeat_name in zip(new_messages, repeat_names, strict=True):
-            self._release_message(release, message, name, repeat_name, rows.get(repeat_name))
+            if not self._repeat_context(message, rows):
+                self._release_message(release, message, name, repeat_name, rows.get(repeat_name))
+
+    def _repeat_context(self, message: Utterance, rows: Mapping[bytes, bytes]) -> bool:
+        """Sends a context as it was sent in this conversation before; False if that is unsafe.
+
+        Providers recognize the beginning of a conversation by its bytes, and agents send their
+        tools with each request. It is safe if the conversation still knows all that the release
+        assigned, and has learned no value since that may stand in the context.
+        """
+        number = len(self.links) - self._message_count
+        if number < 0 or self._context_names[number] not in rows:
+            return False
+        last_name, link = _read_context_row(rows[self._context_names[number]])
+        names = [name.hex() for name in self._names[: self._message_count]]
+        since = names.index(last_name) + 1 if last_name in names else len(names)
+        snapshot = self.session.snapshot()
+        private = link.facts.get("private", {})
+        learned = [
+            value
+            for later in self.links[since:]
+            for key, value in later.facts.get("private", {}).items()
+            if key not in private
+        ]
+        if (
+            last_name not in names
+            or not _knows(snapshot, link.facts)
+            or any(may_hold(text, learned) for text in message.texts)
+        ):
+            return False
+        self._outcomes.append((False, True))
+        self.links.append(replace(link, facts={}))
+        return True
 
     def _release_message(
         self,
@@ -507,6 +542,16 @@ class MessageChain:
             # A first row for any conversation gives way to that of a concurrent request, too.
             (link_row | replacements, {}) if row is None else (link_row, replacements)
         )
+        number = len(self.links) - self._message_count
+        if number >= 0:
+            known = _merge_facts(
+                [*(link.facts for link in self.links[self._message_count :]), new_link.facts]
+            )
+            replacements = replacements | {
+                self._context_names[number]: _dump_context_row(
+                    self._last_name, replace(new_link, facts=known)
+                )
+            }
         self._store.add(new_rows, replacements, session.reservations)
         stored_link = Link.read(self._store.get([name]).get(name, new_link.dump()))
         # A concurrent request released the same message first: use its release.
@@ -518,15 +563,24 @@ class MessageChain:
         elif text_draws != old_draws:  # only now: discarded draws must never be released
             self._store.add({}, {repeat_name: _dump_row(private_values, text_draws)})
         has_draws = statement.get("drawn", 0) > 0 and not is_late
-        self.draw_count += has_draws
-        self.repeat_count += not has_draws and (row is not None or is_late)
+        self._outcomes.append((has_draws, not has_draws and (row is not None or is_late)))
         self.links.append(new_link)
 
     @property
     def counts(self) -> dict[str, int]:
-        """Numbers of messages: new, drawn, and repeated unchanged."""
-        new_count = len(self.links) - self.repeat_count
-        return {"new": new_count, "drawn": self.draw_count, "repeated": self.repeat_count}
+        """Numbers of messages: new, drawn, and repeated unchanged.
+
+        All context counts as one message. A repeated message was released before, here or in
+        another conversation, and nothing was drawn in it now.
+        """
+        outcomes = self._outcomes[: self._message_count]
+        if context := self._outcomes[self._message_count :]:
+            drawn, repeated = zip(*context, strict=True)
+            outcomes.append((any(drawn), all(repeated)))
+        drawn_count, repeat_count = (
+            (sum(column) for column in zip(*outcomes, strict=True)) if outcomes else (0, 0)
+        )
+        return {"new": len(outcomes) - repeat_count, "drawn": drawn_count, "repeated": repeat_count}
 
     @staticmethod
     def claim_idempotency_key(store: LinkStore, key: str, request: bytes) -> bool:
@@ -671,6 +725,26 @@ def parse_facts(content: bytes) -> dict[str, dict[Any, Any]]:
 def _dump_row(private: Mapping[Any, Any], draws: Mapping[Any, Any]) -> bytes:
     """Serializes a message's private values and draws, for any conversation."""
     return json.dumps(dump_facts({"private": private, "drawn": draws})).encode()
+
+
+def _dump_context_row(last_name: bytes, link: Link) -> bytes:
+    """Serializes the release of a context, with the name of the last message before it."""
+    return json.dumps([last_name.hex(), link.dump().decode()]).encode()
+
+
+def _read_context_row(content: bytes) -> tuple[str, Link]:
+    """Parses what `_dump_context_row` serialized."""
+    last_name, link = json.loads(content)
+    return last_name, Link.read(link.encode())
+
+
+def _knows(snapshot: Snapshot, facts: Mapping[str, Mapping[Any, Any]]) -> bool:
+    """True if a state has the placeholders and replacements of some facts."""
+    return all(
+        getattr(snapshot, kind).get(key) == value
+        for kind in ("placeholders", "replaced", "owners")
+        for key, value in facts.get(kind, {}).items()
+    )
 
 
 def _merge_facts(fact_maps: Iterable[Mapping[str, Any]]) -> dict[str, dict[Any, Any]]:

@@ -52,6 +52,11 @@ def is_ipv6(value: str) -> bool:
     return bool(mixed or len(groups) > 3) and is_address(regex.sub("%[^/]*", "", value))
 
 
+def has_target(value: str) -> bool:
+    """True if an address goes on behind its scheme: `https://` alone names nothing."""
+    return any(map(str.isalnum, value.partition("://")[2]))
+
+
 def is_mail(value: str) -> bool:
     """True if the text behind the at sign can be a host.
 
@@ -252,6 +257,7 @@ RULES = (
             rf"(?<![\w]) (?: jdbc: )? [a-z][a-z0-9+.\-]{{1,20}}+ :// (?P<rest>(?:{_CLOSE}){{1,4000}}+)"
         ),
         score=0.95,
+        check=has_target,
         triggers=("://",),
         window=(30, 4400),
         score_privacy=score_url_privacy,

@@ -5,8 +5,9 @@ Not here: the events of an API (`protocols`), and requests (`request_flow`).
 """
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from textveil.errors import TextveilError
@@ -27,6 +28,10 @@ DONE = "[DONE]"
 
 UNRESOLVED_HEADER = "textveil-unresolved"
 """Response header with the number of unresolved placeholders in a whole answer."""
+
+
+UNRESOLVED_CALLS_HEADER = "textveil-unresolved-calls"
+"""Response header with the number of those in calls of tools; it is missing where there are none."""
 
 
 def remember(
@@ -57,14 +62,17 @@ def remember(
                 *(list_signed(operation, message) for message in pair), strict=True
             )
         ]
-        utterances = [
-            (
-                build_answer_utterance(operation, received),
-                build_answer_utterance(operation, restored_one),
+        # Some clients send unknown fields back, and others leave them out.
+        bare, full = (
+            [(build(received), build(restored)) for received, restored in messages]
+            for build in (
+                partial(build_answer_utterance, operation, with_unknown=some)
+                for some in (False, True)
             )
-            for received, restored_one in messages
-        ]
-        chain.save_answers(utterances, signed, consecutive=operation.is_sequential)
+        )
+        chain.save_answers(bare, signed, consecutive=operation.is_sequential)
+        if full != bare:
+            chain.save_answers(full, consecutive=operation.is_sequential)
         roles = filter(None, (operation.get_reference(received) for received, _ in messages))
         references = [Utterance(role, ()) for role in roles]
         if len(references) == len(messages):
@@ -133,6 +141,23 @@ def _is_error(event: Event) -> bool:
     return event.name == "error" or (isinstance(event.data, dict) and bool(event.data.get("error")))
 
 
+def _collect(events: Iterable[Event]) -> tuple[list[Event], RequestError | None]:
+    """Returns restored events; or the error if a call of a tool is refused."""
+    try:
+        return list(events), None
+    except RequestError as error:
+        return [], error
+
+
+def _build_comments(restorer: AnswerRestorer) -> Iterator[str]:
+    """Yields comments with the numbers of unresolved placeholders."""
+    counts = {
+        UNRESOLVED_HEADER: restorer.unresolved,
+        UNRESOLVED_CALLS_HEADER: restorer.unresolved_calls,
+    }
+    yield from (f": {name}: {count}\n\n" for name, count in counts.items() if count)
+
+
 async def restore_stream(
     response: "httpx2.Response",
     operation: Operation,
@@ -144,11 +169,12 @@ async def restore_stream(
 ) -> AsyncGenerator[str]:
     """Yields a restored stream as server-sent events.
 
-    If it breaks off, or the upstream reports an error, it ends with an error.
+    If it breaks off, or the upstream reports an error, or a call is refused, it ends with an error.
     """
     import httpx2
 
     failure = RequestError(502, "the answer broke off", code="upstream")
+    refused: RequestError | None = None
     memory, is_complete = _StreamMemory(chain, operation, stream, process), False
     try:
         with suppress(Exception), record.span("textveil.restore"):  # the exception may hold text
@@ -158,7 +184,9 @@ async def restore_stream(
                     failure = build_refusal(failure, event.data, restorer, list_keys(response))
                     break
                 with record.measure_step("restore"):
-                    pieces = list(stream.feed(event))
+                    pieces, refused = _collect(stream.feed(event))
+                if refused is not None:  # nothing of this event is sent: it may end the call
+                    break
                 await memory.save()
                 for piece in pieces:
                     yield piece.render()
@@ -167,16 +195,18 @@ async def restore_stream(
         if process.is_grace_over and not stream.is_complete:
             failure = process.build_stop_error()
         with suppress(Exception):  # as above
-            pieces = list(stream.close())
+            pieces, refused = ([], refused) if refused else _collect(stream.close())
             await memory.save()
             for piece in pieces:
                 yield piece.render()
-            is_complete = stream.is_complete
+            is_complete = stream.is_complete and refused is None
     finally:
         await response.aclose()
     record.note_answer(restorer.unresolved)
     if not is_complete:
+        failure = refused or failure
         record.note_failure(failure)
         yield stream.build_error_event(failure).render()
-    if restorer.unresolved:
-        yield f": {UNRESOLVED_HEADER}: {restorer.unresolved}\n\n"  # the headers were sent before
+    # Comments, since the headers were sent before.
+    for comment in _build_comments(restorer):
+        yield comment

@@ -29,6 +29,7 @@ from textveil.gateway.playground.pages import PageRelease, Pages, PreviewSession
 from textveil.gateway.playground.profiles import LEVEL_MEANINGS, Level, ProfileChoices
 from textveil.gateway.policy.client_keys import Caller
 from textveil.gateway.protocols.chat import CHAT
+from textveil.gateway.request.application import NO_APPLICATION, Application
 from textveil.gateway.request.origin_check import PAGE_HEADERS, check_page, check_reader
 from textveil.gateway.request.parsing import read_body
 from textveil.gateway.request.protect_message import build_promise
@@ -361,7 +362,7 @@ class _PageReleaser:
         self._release = release
 
     def __call__(
-        self, message: Utterance, session: Session
+        self, message: Utterance, session: Session, application: Application = NO_APPLICATION
     ) -> tuple[Sequence[str], dict[str, Any]]:
         """Returns the shown release and charges its spending; see `MessageReleaser`."""
         if message.texts != (self._release.text,):

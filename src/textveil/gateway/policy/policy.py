@@ -23,6 +23,7 @@ from textveil.gateway.protocols import load_operations
 from textveil.gateway.protocols.restoring import RestoreOptions
 from textveil.models import Address
 
+Unknown = Literal["protect", "refuse", "drop"]
 Texts = tuple[Annotated[str, Field(min_length=1)], ...]
 Days = Annotated[float, Field(gt=0, le=36_500, allow_inf_nan=False)]
 
@@ -198,7 +199,9 @@ class PolicyRule:
         media: as in the policy.
         schemas: as in the policy.
         unknown: as in the policy.
+        unknown_fields: as in the policy; added to the policy's.
         users: as in the policy.
+        unresolved: as in the policy.
         requests: as in the policy; not with routes or models, since it counts all requests of a
             key.
         budget: as in the policy; not with routes or models.
@@ -215,9 +218,11 @@ class PolicyRule:
     never: Texts = Field(default=(), repr=False)
     options: dict[str, Any] = Field(default_factory=dict, repr=False)
     media: Literal["refuse", "pass"] | None = None
-    schemas: Literal["protect", "pass"] | None = None
-    unknown: Literal["refuse", "drop"] | None = None
+    schemas: Literal["identifiers", "pass"] | None = None
+    unknown: Unknown | None = None
+    unknown_fields: dict[str, Unknown] = Field(default_factory=dict)
     users: Literal["pseudonym", "drop"] | None = None
+    unresolved: Literal["pass", "flag", "refuse"] | None = None
     requests: Annotated[int, Field(ge=1)] | None = None
     budget: KeyBudget | None = None
 
@@ -280,12 +285,18 @@ class Policy:
         never: words that are never hidden.
         options: any other option by its path, as after -o.
         media: images, audio, files and token ids: "refuse" the request, or "pass" them unchanged.
-        schemas: descriptions of tools: "protect" hides identifiers in them, "pass" sends them
-            unchanged.
-        unknown: fields and values that the gateway does not know: "refuse" the request, or "drop"
-            them.
+        schemas: descriptions of tools: "identifiers" hides identifiers in them, found with
+            certainty, "pass" sends them unchanged.
+        unknown: fields and values that the gateway does not know: "protect" reads names and values
+            like texts, and sends them protected; "refuse" refuses the request; "drop" leaves fields
+            out, and refuses an unknown message, tool, name or id.
+        unknown_fields: the same for fields by name, such as provider.trace; `*` stands for
+            anything, and the last one that matches wins.
         users: names of a program's users: "pseudonym", which is the same for the same user, or
             "drop".
+        unresolved: calls of tools, in answers, that hold a placeholder which stands for nothing:
+            "flag" counts them in a header or at the end of the stream, "refuse" gives an error in
+            place of the call, "pass" does neither.
         restore: further places in answers where originals are put back, although they could be
             sent away from there.
         rules: changes for some routes, models and keys. All rules that match a request apply, and
@@ -315,9 +326,11 @@ class Policy:
     never: Texts = Field(default=(), repr=False)
     options: dict[str, Any] = Field(default_factory=dict, repr=False)
     media: Literal["refuse", "pass"] = "refuse"
-    schemas: Literal["protect", "pass"] = "protect"
-    unknown: Literal["refuse", "drop"] = "refuse"
+    schemas: Literal["identifiers", "pass"] = "identifiers"
+    unknown: Unknown = "protect"
+    unknown_fields: dict[str, Unknown] = Field(default_factory=dict)
     users: Literal["pseudonym", "drop"] = "pseudonym"
+    unresolved: Literal["pass", "flag", "refuse"] = "flag"
     restore: RestoreOptions = Field(default_factory=RestoreOptions)
     rules: tuple[PolicyRule, ...] = ()
     keys: str | None = None
@@ -392,6 +405,18 @@ class Policy:
             i for i, rule in enumerate(self.rules) if rule.is_applicable(route, model, key)
         )
 
+    def decide_unknown(self, path: Sequence[str | int]) -> Unknown:
+        """Decides about an unknown field by its path; numbers of items do not count.
+
+        A field is treated as the one around it, unless it is named itself.
+        """
+        word, names = self.unknown, [step for step in path if isinstance(step, str)]
+        for n in range(1, len(names) + 1) if self.unknown_fields else ():
+            field = ".".join(names[:n])
+            words = [w for pattern, w in self.unknown_fields.items() if fnmatchcase(field, pattern)]
+            word = words[-1] if words else word
+        return word
+
     def is_tool_served(self, name: str) -> bool:
         """True if a tool of a tool server is served, protected."""
         return _is_match(self.tools, name)
@@ -419,12 +444,14 @@ class Policy:
             "always": self.always,
             "never": self.never,
             "options": self.options,
+            "unknown_fields": self.unknown_fields,
         }
         for i in rules:
             changes = self.rules[i].changes
             for name in ("always", "never"):
                 merged[name] += changes.pop(name, ())
-            merged["options"] = {**merged["options"], **changes.pop("options", {})}
+            for name in ("options", "unknown_fields"):
+                merged[name] = {**merged[name], **changes.pop(name, {})}
             merged |= changes
         return replace(self, rules=(), **merged)
 

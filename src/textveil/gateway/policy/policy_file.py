@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import fields, replace
 from fnmatch import fnmatchcase
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,9 @@ from textveil.gateway.policy.policy import (
 from textveil.gateway.protocols import load_operations
 from textveil.gateway.protocols.restoring import RestoreOptions
 
+SHIPPED_FOLDER = "data/policies"
+"""Folder of the package with a policy for each known agent."""
+
 MAX_FAULTS = 20
 """Maximal number of faults in an error."""
 
@@ -52,6 +56,16 @@ PART_CLASSES: dict[str, Any] = {
 """Classes of the parts of a policy, by their field name."""
 
 
+UNKNOWN_TEXTS = {"protect": "protected like texts", "refuse": "refused", "drop": "left out"}
+"""Explanations of the field `unknown`, by its value."""
+
+UNRESOLVED_TEXTS = {
+    "pass": "Calls of tools with a placeholder that stands for nothing are delivered.",
+    "flag": "Calls of tools with a placeholder that stands for nothing are delivered and counted.",
+    "refuse": "Calls of tools with a placeholder that stands for nothing are refused.",
+}
+"""Explanations of the field `unresolved`, by its value."""
+
 PLAYGROUND_TEXTS = {
     "local": (
         "The playground is at / if only this machine can reach the gateway and one process answers."
@@ -62,18 +76,36 @@ PLAYGROUND_TEXTS = {
 """Explanations of the field `playground`, by its value."""
 
 
+def list_policies() -> list[str]:
+    """Lists the names of the policies in the package, each for an agent."""
+    folder = resources.files("textveil") / SHIPPED_FOLDER
+    names = (item.name for item in folder.iterdir())
+    return sorted(name.removesuffix(".yaml") for name in names if name.endswith(".yaml"))
+
+
+def find_policy(name: str) -> str:
+    """Returns the path of a policy: a file, or the name of one in the package.
+
+    A file goes before a name.
+    """
+    if os.path.lexists(name) or name not in list_policies():
+        return name
+    return str(resources.files("textveil") / SHIPPED_FOLDER / f"{name}.yaml")
+
+
 def read_policy(path: str, **typed: Any) -> Policy:
-    """Reads the policy of a file.
+    """Reads the policy of a file, or one of the package by its name.
 
     The files that it names are looked for beside it.
 
     Args:
-        path: the file.
+        path: the file, or the name.
         typed: fields that are set elsewhere, such as by options; None for unset.
 
     Raises:
         PolicyError: something in the file is wrong. ConfigError: it cannot be read.
     """
+    path = find_policy(path)
     values, lines = read_marked(Path(path))
     if not values:  # an empty file, half written, would lift all restrictions
         raise PolicyError([((), EMPTY_POLICY)], lines, path)
@@ -199,8 +231,9 @@ def explain_policy(policy: Policy) -> list[str]:
             f"{'Nothing is' if policy.schemas == 'pass' else 'Identifiers are'} hidden in "
             "descriptions of tools."
         ),
-        f"Unknown fields are {'left out' if policy.unknown == 'drop' else 'refused'}.",
+        f"Unknown fields are {UNKNOWN_TEXTS[policy.unknown]}{_explain_fields(policy)}.",
         f"Names of users are {'left out' if policy.users == 'drop' else 'replaced by pseudonyms'}.",
+        UNRESOLVED_TEXTS[policy.unresolved],
         (
             f"A request may have at most {policy.limit:,} bytes, and the upstream has "
             f"{policy.timeout:g} seconds to answer."
@@ -216,6 +249,12 @@ def explain_policy(policy: Policy) -> list[str]:
         changes = ", ".join(map(_explain_change, rule.changes.items()))
         lines.append(f"Rule {i}, for {' and '.join(selectors)}: {changes}.")
     return [*lines, "If a detector fails, nothing is sent."]
+
+
+def _explain_fields(policy: Policy) -> str:
+    """Explains what differs for unknown fields by name."""
+    differing = [f"{name} {UNKNOWN_TEXTS[word]}" for name, word in policy.unknown_fields.items()]
+    return f"; {', '.join(differing)}" if differing else ""
 
 
 def _explain_options(policy: Policy) -> Iterator[str]:
@@ -275,6 +314,8 @@ def _explain_change(change: tuple[str, Any]) -> str:
     name, value = change
     if name in ("always", "never"):
         return _explain_words(len(value), name)
+    if name == "unknown_fields":
+        return f"unknown {', '.join(f'{field} {word}' for field, word in value.items())}"
     return f"{len(value):,} other options" if name == "options" else f"{name} {value}"
 
 

@@ -1,33 +1,17 @@
 """OpenAI chat completions, as OpenAI, vLLM, llama.cpp and similar servers speak them.
 
-In: JSON of requests, answers and chunks. Out: the tables of their leaves; restored chunks.
-Not here: other routes of OpenAI (`completions`, `responses`, `small`).
+In: JSON of requests, answers and chunks. Out: their messages; restored chunks.
+Not here: the tables of their leaves (`leaf_tables`); other routes of OpenAI (`completions`,
+`responses`).
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from textveil.gateway.errors import RequestError
-from textveil.gateway.protocols.field_rules import (
-    API_NAME,
-    ID,
-    NUMBER,
-    Act,
-    LeafRule,
-    Path,
-    any_value,
-    array,
-    choice,
-    map_fields,
-    pattern,
-    record,
-    text,
-    union,
-    variants,
-    variants_by_tag,
-)
+from textveil.gateway.protocols.field_rules import Act, Path
+from textveil.gateway.protocols.leaf_tables import load_rules
 from textveil.gateway.protocols.openai import build_error
 from textveil.gateway.protocols.operation import (
     Event,
@@ -38,245 +22,19 @@ from textveil.gateway.protocols.operation import (
 )
 from textveil.gateway.protocols.restoring import AnswerRestorer
 
-PROTECTED, LABEL, ARGUMENTS = text(), text(Act.LABEL), any_value(Act.ARGUMENTS)
-MEDIA, SCHEMA, USER, ANY = (
-    any_value(Act.MEDIA),
-    any_value(Act.SCHEMA),
-    any_value(Act.USER),
-    any_value(Act.OBJECT),
+RULES = load_rules("chat")
+CHAT_REQUEST, MESSAGE, TOOL, TOOL_CALL = map(
+    RULES.__getitem__, ("request", "message", "tool", "tool_call")
 )
-DROPPED, REFUSED, OFFSET = any_value(Act.DROP), any_value(Act.REFUSE), any_value(Act.OFFSET)
-
-# ---- requests ------------------------------------------------------------------------------------
-
-CACHE_OPTIONS = record(mode=choice("implicit", "explicit"), ttl=pattern(r"[0-9]{1,6}[smhd]?"))
+CHAT_ANSWER, CHOICE, ANSWER_MESSAGE = map(
+    RULES.__getitem__, ("answer", "answer_choice", "answer_message")
+)
+"""Leaves of an answer and of a chunk, of a choice, and of its message or delta."""
+EXTRA = RULES["extra"]
 CACHE_BREAKPOINT = {
-    "prompt_cache_breakpoint": CACHE_OPTIONS,
-    # OpenRouter and LiteLLM take it.
-    "cache_control": variants(ephemeral=record(ttl=choice("5m", "1h"))),
+    "prompt_cache_breakpoint": RULES["cache_breakpoint"],
+    "cache_control": RULES["cache_control"],
 }
-CONTENT_PART = variants(
-    text=record(text=PROTECTED, **CACHE_BREAKPOINT),
-    refusal=record(refusal=PROTECTED),
-    image_url=record(image_url=MEDIA, **CACHE_BREAKPOINT),
-    input_audio=record(input_audio=MEDIA, **CACHE_BREAKPOINT),
-    file=record(file=MEDIA, **CACHE_BREAKPOINT),
-)
-CONTENT = union(PROTECTED, array(CONTENT_PART))
-THOUGHT = record(
-    thinking=union(PROTECTED, array(variants(text=record(text=PROTECTED)))), closed=NUMBER
-)
-ASSISTANT_CONTENT = union(
-    PROTECTED,
-    array(replace(CONTENT_PART, kinds={**CONTENT_PART.kinds, **variants(thinking=THOUGHT).kinds})),
-)
-"""Content of an assistant message; Mistral's models add thinking parts."""
-SIGNED, SEALED = text(Act.SIGNED), pattern(r"[A-Za-z0-9+/=_\-]*")
-_DETAIL = {"id": ID, "format": API_NAME, "index": NUMBER}
-REASONING_DETAILS = LeafRule(
-    tag="type",
-    kinds={
-        f"reasoning.{kind}": record(type=choice(f"reasoning.{kind}"), **fields, **_DETAIL)
-        for kind, fields in {
-            "text": {"text": SIGNED, "signature": SEALED},
-            "summary": {"summary": PROTECTED},
-            "encrypted": {"data": SEALED},
-        }.items()
-    },
-)
-"""Reasoning in OpenRouter's form, partly signed and partly sealed."""
-THINKING = variants(
-    thinking=record(
-        thinking=SIGNED, signature=SEALED, cache_control=CACHE_BREAKPOINT["cache_control"]
-    ),
-    redacted_thinking=record(data=SEALED),
-)
-"""Reasoning in LiteLLM's form."""
-EXTRA = record(google=record(thought_signature=SEALED, thought=NUMBER))
-FUNCTION_CALL = record(
-    id=ID, index=NUMBER, function=record(name=API_NAME, arguments=ARGUMENTS), extra_content=EXTRA
-)
-TOOL_CALL = variants(
-    FUNCTION_CALL,
-    function=FUNCTION_CALL,
-    custom=record(id=ID, index=NUMBER, custom=record(name=API_NAME, input=PROTECTED)),
-)
-ASSISTANT = record(
-    reasoning_content=PROTECTED,
-    reasoning=PROTECTED,
-    reasoning_details=array(REASONING_DETAILS),
-    thinking_blocks=array(THINKING),
-    provider_specific_fields=ANY,
-    extra_content=EXTRA,
-    content=ASSISTANT_CONTENT,
-    refusal=PROTECTED,
-    name=LABEL,
-    tool_calls=array(TOOL_CALL),
-    function_call=record(name=API_NAME, arguments=ARGUMENTS),
-    audio=record(id=ID),
-    annotations=DROPPED,
-    prefix=NUMBER,
-)
-MESSAGE = variants_by_tag(
-    "role",
-    ASSISTANT,  # without a role: some servers leave it out, and clients send it back
-    developer=record(content=CONTENT, name=LABEL),
-    system=record(content=CONTENT, name=LABEL),
-    user=record(content=CONTENT, name=LABEL),
-    assistant=ASSISTANT,
-    tool=record(content=CONTENT, tool_call_id=ID, name=API_NAME),
-    function=record(content=PROTECTED, name=API_NAME),
-)
-EFFORT = choice("none", "default", "minimal", "low", "medium", "high", "xhigh", "max")
-TOOL = variants(
-    function=record(
-        function=record(name=API_NAME, description=SCHEMA, parameters=SCHEMA, strict=NUMBER)
-    ),
-    custom=record(custom=record(name=API_NAME, description=SCHEMA, format=SCHEMA)),
-)
-SETTINGS = """
-    add_generation_prompt add_special_tokens best_of cache_prompt continue_final_message dry_allowed_length dry_base
-    dry_multiplier dry_penalty_last_n dynatemp_exponent dynatemp_range echo enable_thinking id_slot ignore_eos
-    include_reasoning include_stop_str_in_output length_penalty min_keep min_p min_tokens mirostat
-    mirostat_eta mirostat_tau n_keep n_predict num_ctx priority random_seed repeat_last_n repeat_penalty
-    repetition_penalty return_progress safe_prompt skip_special_tokens spaces_between_special_tokens thinking_budget
-    timings_per_token top_a top_k top_n_sigma truncate_prompt_tokens typical_p use_beam_search xtc_probability
-    xtc_threshold
-"""
-"""Numbers and switches of other servers: vLLM, llama.cpp, Ollama, Mistral, OpenRouter."""
-OTHER_SERVER_FIELDS = {
-    **dict.fromkeys(SETTINGS.split(), NUMBER),
-    "cache_salt": USER,
-    "chat_template_kwargs": record(enable_thinking=NUMBER, thinking=NUMBER),
-    "grammar": SCHEMA,
-    "guided_choice": SCHEMA,
-    "guided_grammar": SCHEMA,
-    "guided_json": SCHEMA,
-    "guided_regex": SCHEMA,
-    "keep_alive": union(NUMBER, pattern("-?[0-9]{1,6}[a-z]{0,2}")),
-    "models": array(API_NAME),
-    "provider": record(
-        data_collection=choice("allow", "deny"),
-        ignore=array(API_NAME),
-        only=array(API_NAME),
-        order=array(API_NAME),
-        quantizations=array(ID),
-        sort=choice("price", "throughput", "latency"),
-        **map_fields(NUMBER, "allow_fallbacks require_parameters zdr"),
-    ),
-    "route": choice("fallback"),
-    "transforms": array(choice("middle-out")),
-    "prompt_mode": choice("reasoning"),
-    "reasoning_format": choice(
-        "auto", "none", "deepseek", "deepseek-legacy", "parsed", "raw", "hidden"
-    ),
-    "reasoning": record(effort=EFFORT, max_tokens=NUMBER, exclude=NUMBER, enabled=NUMBER),
-    "session_id": USER,
-    "stop_token_ids": MEDIA,
-    "think": union(NUMBER, EFFORT),
-    "structured_outputs": SCHEMA,
-    "thinking": record(type=choice("enabled", "disabled", "auto"), budget_tokens=NUMBER),
-    "usage": record(include=NUMBER),
-}
-"""Fields of requests to other servers, beyond those of OpenAI."""
-CHAT_REQUEST = record(
-    **OTHER_SERVER_FIELDS,
-    model=API_NAME,
-    messages=array(MESSAGE),
-    function_call=union(choice("none", "auto"), record(name=API_NAME)),
-    functions=array(record(name=API_NAME, description=SCHEMA, parameters=SCHEMA)),
-    modalities=array(choice("text", "audio")),
-    prediction=variants(content=record(content=CONTENT)),
-    prompt_cache_options=CACHE_OPTIONS,
-    prompt_cache_retention=choice("in-memory", "in_memory", "24h"),
-    reasoning_effort=EFFORT,
-    response_format=variants(
-        text=record(),
-        json_object=record(schema=SCHEMA),
-        json_schema=record(
-            json_schema=record(name=API_NAME, description=SCHEMA, schema=SCHEMA, strict=NUMBER)
-        ),
-    ),
-    service_tier=choice(
-        "auto", "default", "flex", "scale", "priority", "fast", "on_demand", "performance"
-    ),
-    stop=union(PROTECTED, array(PROTECTED)),
-    stream_options=record(
-        include_usage=NUMBER, include_obfuscation=NUMBER, continuous_usage_stats=NUMBER
-    ),
-    tool_choice=union(
-        choice("none", "auto", "required", "any"),
-        variants(
-            function=record(function=record(name=API_NAME)),
-            custom=record(custom=record(name=API_NAME)),
-            allowed_tools=record(
-                allowed_tools=record(
-                    mode=choice("auto", "required"), tools=array(any_value(Act.SCHEMA))
-                )
-            ),
-        ),
-    ),
-    tools=array(TOOL),
-    verbosity=choice("low", "medium", "high"),
-    web_search_options=record(
-        search_context_size=choice("low", "medium", "high"),
-        user_location=variants(
-            approximate=record(
-                approximate=record(
-                    city=PROTECTED,
-                    region=PROTECTED,
-                    country=pattern("[A-Za-z]{2}"),
-                    timezone=any_value(Act.DROP),
-                )
-            )
-        ),
-    ),
-    **map_fields(
-        NUMBER, "frequency_penalty max_completion_tokens max_tokens n parallel_tool_calls"
-    ),
-    **map_fields(NUMBER, "presence_penalty seed store stream temperature top_p"),
-    **map_fields(REFUSED, "logprobs moderation top_logprobs"),
-    **map_fields(USER, "metadata prompt_cache_key safety_identifier user"),
-    **map_fields(MEDIA, "audio logit_bias"),
-)
-
-# ---- answers -------------------------------------------------------------------------------------
-
-ANSWER_CALL = record(
-    id=ID,
-    index=NUMBER,
-    type=choice("function", "custom"),
-    function=record(name=API_NAME, arguments=ARGUMENTS),
-    custom=record(name=API_NAME, input=PROTECTED),
-    extra_content=EXTRA,
-)
-CITATION = record(title=PROTECTED, url=PROTECTED, start_index=OFFSET, end_index=OFFSET)
-ANSWER_MESSAGE = record(
-    role=ID,
-    reasoning_content=PROTECTED,
-    reasoning=PROTECTED,
-    reasoning_details=array(REASONING_DETAILS),
-    thinking_blocks=array(THINKING),
-    content=ASSISTANT_CONTENT,
-    refusal=PROTECTED,
-    tool_calls=array(ANSWER_CALL),
-    function_call=record(name=API_NAME, arguments=ARGUMENTS),
-    audio=record(id=ID, data=any_value(Act.PASS), transcript=PROTECTED, expires_at=NUMBER),
-    annotations=array(variants(url_citation=record(url_citation=CITATION))),
-)
-CHOICE = record(
-    index=NUMBER, message=ANSWER_MESSAGE, delta=ANSWER_MESSAGE, logprobs=DROPPED, finish_reason=ID
-)
-CHAT_ANSWER = record(
-    created=NUMBER,
-    model=any_value(Act.PASS),
-    choices=array(CHOICE),
-    system_fingerprint=any_value(Act.PASS),
-    usage=any_value(Act.PASS),
-    **map_fields(ID, "id object service_tier"),
-    **map_fields(DROPPED, "metadata moderation obfuscation"),
-)
-"""Leaves of an answer, and of a chunk."""
 
 
 def find_messages(body: JsonObject) -> Iterator[tuple[str, Path]]:

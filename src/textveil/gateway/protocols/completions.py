@@ -1,71 +1,22 @@
 """OpenAI completions, as OpenAI, vLLM, llama.cpp and similar servers speak them.
 
-In: JSON of requests, answers and chunks. Out: the tables of their leaves; restored chunks.
-Not here: conversations (`chat`, `responses`).
+In: JSON of requests, answers and chunks. Out: restored chunks.
+Not here: the tables of their leaves (`leaf_tables`); conversations (`chat`, `responses`).
 """
 
 from collections.abc import Iterator
 from functools import partial
 
 from textveil.gateway.errors import RequestError
-from textveil.gateway.protocols.chat import OTHER_SERVER_FIELDS
-from textveil.gateway.protocols.field_rules import (
-    API_NAME,
-    ID,
-    NUMBER,
-    Act,
-    LeafRule,
-    Path,
-    any_value,
-    array,
-    choice,
-    map_fields,
-    record,
-    text,
-    union,
-)
+from textveil.gateway.protocols.field_rules import Act, Path
+from textveil.gateway.protocols.leaf_tables import load_rules
 from textveil.gateway.protocols.openai import build_error
 from textveil.gateway.protocols.operation import Event, JsonObject, Operation
 from textveil.gateway.protocols.restoring import AnswerRestorer
 
-PROTECTED, MEDIA, USER, DROPPED = (
-    text(),
-    any_value(Act.MEDIA),
-    any_value(Act.USER),
-    any_value(Act.DROP),
-)
-TOKEN_IDS = LeafRule(numbers=Act.MEDIA)
-"""Ids of tokens: text that nobody can read here."""
-TEXT_INPUT = union(PROTECTED, array(union(PROTECTED, TOKEN_IDS, array(TOKEN_IDS))))
-"""One or more texts, or token ids of one or more texts."""
-
-COMPLETION_REQUEST = record(
-    **OTHER_SERVER_FIELDS,
-    model=API_NAME,
-    prompt=TEXT_INPUT,
-    logit_bias=MEDIA,
-    service_tier=choice("auto", "default", "flex", "priority"),
-    stop=union(PROTECTED, array(PROTECTED)),
-    stream_options=record(include_usage=NUMBER, include_obfuscation=NUMBER),
-    suffix=PROTECTED,
-    user=USER,
-    **map_fields(NUMBER, "frequency_penalty logprobs max_tokens n presence_penalty seed stream"),
-    **map_fields(NUMBER, "temperature top_p"),
-)
-COMPLETION_ANSWER = record(
-    created=NUMBER,
-    model=any_value(Act.PASS),
-    choices=array(
-        record(
-            index=NUMBER, text=PROTECTED, logprobs=DROPPED, finish_reason=ID, stop_reason=PROTECTED
-        )
-    ),
-    obfuscation=DROPPED,
-    system_fingerprint=any_value(Act.PASS),
-    usage=any_value(Act.PASS),
-    **map_fields(ID, "id object service_tier"),
-)
-"""Leaves of an answer, and of a chunk."""
+RULES = load_rules("completions")
+COMPLETION_REQUEST, COMPLETION_ANSWER = RULES["request"], RULES["answer"]
+"""Leaves of a request, and of an answer or a chunk."""
 
 
 class CompletionChunks:

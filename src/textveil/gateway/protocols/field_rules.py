@@ -5,16 +5,16 @@ leaves changed.
 Not here: the tables (`protocols`), decisions of a policy (`policy`), how texts are released
 (`pipeline`).
 
-What no rule names is `UNKNOWN`, and never passes.
+What no rule names is `UNKNOWN`, and never passes unread.
 """
 
 import math
 from collections import ChainMap
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from functools import lru_cache
+from functools import cached_property, lru_cache, reduce
 from typing import Any, NamedTuple
 
 import regex
@@ -65,8 +65,10 @@ class Act(StrEnum):
 
     A false or empty value asks for nothing.
     """
+    NAME = "name"
+    """Name or id of an unusual form: passes unless something private is found in it."""
     UNKNOWN = "unknown"
-    """Value that no rule names: refused, or dropped, by policy."""
+    """Value that no rule names: read and protected like text, refused or dropped, by policy."""
 
 
 RELEASE_ACTS = frozenset({Act.PROTECT, Act.LABEL, Act.ARGUMENTS, Act.OBJECT, Act.SCHEMA})
@@ -100,6 +102,7 @@ class LeafRule:
         any_value: act for any value.
         text: act for a string.
         shape: pattern that a string must match, or it is unknown; None for any string.
+        is_name: true if a string that does not match is still a name or an id.
         numbers: act for numbers, true and false.
         items: rule for each item of a list.
         fields: rule for each field of an object, in the order in which their texts are released.
@@ -112,12 +115,68 @@ class LeafRule:
     any_value: Act | None = None
     text: Act | None = None
     shape: regex.Pattern[str] | None = None
+    is_name: bool = False
     numbers: Act | None = None
     items: "LeafRule | None" = None
     fields: "Mapping[str, LeafRule] | None" = None
     other_fields: "LeafRule | None" = None
     tag: str = ""
     kinds: "Mapping[str, LeafRule]" = field(default_factory=dict)
+
+    @property
+    def is_setting(self) -> bool:
+        """True for numbers and fixed words, without which a request still makes sense."""
+        has_parts = self.items is not None or self.fields is not None or bool(self.kinds)
+        return self.text in (None, Act.PASS) and not (has_parts or self.is_name)
+
+    @cached_property
+    def unknown_kind(self) -> "LeafRule":
+        """Rule for a kind that `kinds` lacks.
+
+        Its fields are those of all kinds, as far as the kinds agree.
+        """
+        merged = reduce(_merge_rules, self.kinds.values(), EMPTY_RULE)
+        names = {**(merged.fields or {}), **({self.tag: text(Act.NAME)} if self.tag else {})}
+        return LeafRule(fields=names)
+
+
+def _merge_rules(one: LeafRule, other: LeafRule) -> LeafRule:
+    """Merges two rules; where they differ, a value is unknown."""
+    if one == other or other == EMPTY_RULE:
+        return one
+    if one == EMPTY_RULE:
+        return other
+    if one.any_value is not None or other.any_value is not None:
+        return EMPTY_RULE
+    strings = {(rule.text, rule.shape) for rule in (one, other) if rule.text is not None}
+    numbers = {rule.numbers for rule in (one, other) if rule.numbers is not None}
+    string, shape = strings.pop() if len(strings) == 1 else (None, None)
+    free = _merge_optional(one.other_fields, other.other_fields)
+    is_name, same_tag = one.is_name or other.is_name, one.tag == other.tag
+    return LeafRule(
+        text=string,
+        shape=shape,
+        is_name=is_name,
+        numbers=numbers.pop() if len(numbers) == 1 else None,
+        items=_merge_optional(one.items, other.items),
+        fields=_merge_maps(one.fields, other.fields),
+        other_fields=free,
+        tag=one.tag if same_tag else "",
+        kinds=(_merge_maps(one.kinds, other.kinds) or {}) if same_tag else {},
+    )
+
+
+def _merge_optional(one: LeafRule | None, other: LeafRule | None) -> LeafRule | None:
+    return one if other is None else other if one is None else _merge_rules(one, other)
+
+
+def _merge_maps(
+    one: Mapping[str, LeafRule] | None, other: Mapping[str, LeafRule] | None
+) -> Mapping[str, LeafRule] | None:
+    if one is None or other is None:
+        return one if other is None else other
+    shared = {name: _merge_rules(one[name], other[name]) for name in one.keys() & other.keys()}
+    return {**one, **other, **shared}
 
 
 def any_value(act: Act) -> LeafRule:
@@ -136,8 +195,8 @@ def choice(*words: str) -> LeafRule:
 
 
 def pattern(expression: str) -> LeafRule:
-    """Builds a rule that passes strings of a pattern without text."""
-    return LeafRule(text=Act.PASS, shape=regex.compile(expression))
+    """Builds a rule that passes names and ids of a pattern without text."""
+    return LeafRule(text=Act.PASS, shape=regex.compile(expression), is_name=True)
 
 
 def array(rule: LeafRule) -> LeafRule:
@@ -187,7 +246,8 @@ def union(*rules: LeafRule) -> LeafRule:
     """
     merged: dict[str, Any] = {}
     for rule in rules:
-        merged |= {name: value for name, value in vars(rule).items() if value}
+        values = {part.name: getattr(rule, part.name) for part in fields(rule)}
+        merged |= {name: value for name, value in values.items() if value}
     return LeafRule(**merged)
 
 
@@ -207,43 +267,58 @@ def find_leaves(value: Any, rule: LeafRule, path: Path = ()) -> Iterator[Leaf]:
 
     So the order of fields in a request changes nothing.
     """
+    return (leaf for leaf, _ in find_ruled_leaves(value, rule, path))
+
+
+def find_ruled_leaves(
+    value: Any, rule: LeafRule, path: Path = ()
+) -> Iterator[tuple[Leaf, LeafRule]]:
+    """Yields all leaves, each with the rule that it follows or breaks.
+
+    A field that no rule names has the empty rule.
+    """
     if value is None:
-        yield Leaf(path, Act.DROP, None)  # as if it were absent
+        yield Leaf(path, Act.DROP, None), rule  # as if it were absent
     elif rule.any_value is not None:
         asks = bool(value) or rule.any_value not in (Act.REFUSE, Act.MEDIA)
-        yield Leaf(path, rule.any_value if asks else Act.DROP, value)
+        yield Leaf(path, rule.any_value if asks else Act.DROP, value), rule
     elif isinstance(value, list) and rule.items is not None:
         for i, item in enumerate(value):
-            yield from find_leaves(item, rule.items, (*path, i))
+            yield from find_ruled_leaves(item, rule.items, (*path, i))
     elif isinstance(value, dict):
         yield from _find_object_leaves(value, rule, path)
     else:
-        yield Leaf(path, _get_act(value, rule), value)
+        yield Leaf(path, _get_act(value, rule), value), rule
 
 
 def _get_act(value: Any, rule: LeafRule) -> Act:
     """Returns the act for a string or a number; `UNKNOWN` for others."""
     act = None
-    if isinstance(value, str) and (rule.shape is None or rule.shape.fullmatch(value)):
-        act = rule.text
+    if isinstance(value, str):
+        matches = rule.shape is None or rule.shape.fullmatch(value)
+        act = rule.text if matches else Act.NAME if rule.is_name else None
     elif rule.numbers is not None and isinstance(value, int | float) and math.isfinite(value):
         act = rule.numbers
     return Act.UNKNOWN if act is None else act
 
 
-def _find_object_leaves(value: dict[str, Any], rule: LeafRule, path: Path) -> Iterator[Leaf]:
-    rule = _select_kind(value, rule)
-    if rule.fields is None:
-        yield Leaf(path, Act.UNKNOWN, value)
+def _find_object_leaves(
+    value: dict[str, Any], rule: LeafRule, path: Path
+) -> Iterator[tuple[Leaf, LeafRule]]:
+    kind = _select_kind(value, rule)
+    if kind.fields is None:
+        yield Leaf(path, Act.UNKNOWN, value), rule
         return
-    for name, rule_of_field in rule.fields.items():
+    for name, rule_of_field in kind.fields.items():
         if name in value:
-            yield from find_leaves(value[name], rule_of_field, (*path, name))
-    for name in [name for name in value if name not in rule.fields and value[name] is not None]:
-        if rule.other_fields is not None and VARIABLE_PATTERN.fullmatch(name) is not None:
-            yield from find_leaves(value[name], rule.other_fields, (*path, name))
+            yield from find_ruled_leaves(value[name], rule_of_field, (*path, name))
+    for name in [name for name in value if name not in kind.fields]:
+        is_free = kind.other_fields is not None and VARIABLE_PATTERN.fullmatch(str(name))
+        if is_free and kind.other_fields is not None:
+            yield from find_ruled_leaves(value[name], kind.other_fields, (*path, name))
         else:
-            yield Leaf((*path, name), Act.UNKNOWN, value[name])
+            # Even one that is null has a name, which somebody must read.
+            yield Leaf((*path, name), Act.UNKNOWN, value[name]), EMPTY_RULE
 
 
 def _select_kind(value: dict[str, Any], rule: LeafRule) -> LeafRule:
@@ -258,15 +333,28 @@ DROPPED = object()
 """Sentinel in place of a leaf that is left out."""
 
 
+class RenamedField(NamedTuple):
+    """Value of a field that gets another name. Secret."""
+
+    name: str
+    value: Any
+
+    def __repr__(self) -> str:
+        return "RenamedField()"
+
+
 def replace_leaves(value: Any, changed: Mapping[Path, Any], path: Path = ()) -> Any:
     """Rebuilds JSON with other values at some paths, without `DROPPED` ones."""
     if path in changed:
         return changed[path]
     if isinstance(value, dict):
-        rebuilt_fields = {
-            name: replace_leaves(item, changed, (*path, name)) for name, item in value.items()
-        }
-        return {name: item for name, item in rebuilt_fields.items() if item is not DROPPED}
+        rebuilt_fields = [
+            (name, replace_leaves(item, changed, (*path, name))) for name, item in value.items()
+        ]
+        named = [
+            new if isinstance(new, RenamedField) else (name, new) for name, new in rebuilt_fields
+        ]
+        return {name: item for name, item in named if item is not DROPPED}
     if isinstance(value, list):
         items = [replace_leaves(item, changed, (*path, i)) for i, item in enumerate(value)]
         return [item for item in items if item is not DROPPED]

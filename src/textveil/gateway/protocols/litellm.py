@@ -14,7 +14,7 @@ from typing import Any
 
 from textveil.gateway.errors import RequestError
 from textveil.gateway.protocols import openai
-from textveil.gateway.protocols.chat import MESSAGE, SEALED, TOOL, TOOL_CALL
+from textveil.gateway.protocols.chat import MESSAGE, TOOL, TOOL_CALL
 from textveil.gateway.protocols.field_rules import (
     Act,
     Path,
@@ -29,6 +29,7 @@ from textveil.gateway.protocols.field_rules import (
     union,
     variants,
 )
+from textveil.gateway.protocols.leaf_tables import SEALED
 from textveil.gateway.protocols.operation import (
     Guardrail,
     JsonObject,
@@ -229,7 +230,7 @@ def _has_same_lists(received: Any, released: Any) -> bool:
         )
     if isinstance(received, dict) and isinstance(released, dict):
         return all(
-            _has_same_lists(received[name], released[name])
+            _has_same_lists(received.get(name), released[name])
             for name in released
             if name != "thinking_blocks"
         )

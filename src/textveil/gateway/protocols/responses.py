@@ -1,7 +1,7 @@
 """OpenAI responses and conversations, which the upstream remembers as released.
 
-In: JSON of requests, answers and events. Out: the tables of their leaves; restored events.
-Not here: the leaves of items and tools (`items`), and the memory for the next request
+In: JSON of requests, answers and events. Out: their messages and names; restored events.
+Not here: the tables of their leaves (`leaf_tables`), and the memory for the next request
 (`session.conversations`).
 """
 
@@ -11,147 +11,31 @@ from typing import Any
 
 from textveil.gateway.errors import RequestError
 from textveil.gateway.protocols.field_rules import (
-    API_NAME,
-    ID,
-    NUMBER,
     Act,
     LeafRule,
     Path,
     any_value,
     array,
     choice,
-    map_fields,
-    mapping,
     pattern,
     record,
-    text,
-    union,
 )
-from textveil.gateway.protocols.items import (
-    ANNOTATION,
-    ANSWER_ITEM,
-    ANSWER_PART,
-    ANY,
-    DROPPED,
-    FORMAT,
-    ITEM,
-    PART,
-    PASSED,
-    PROTECTED,
-    REASONING,
-    TOOL,
-    TOOL_CHOICE,
-    VERBOSITY,
-)
+from textveil.gateway.protocols.leaf_tables import UPSTREAM_NAME, load_rules
 from textveil.gateway.protocols.openai import build_error
 from textveil.gateway.protocols.operation import REFERENCE, Event, JsonObject, Operation, get_items
-from textveil.gateway.protocols.restoring import AnswerRestorer
+from textveil.gateway.protocols.restoring import AnswerRestorer, get_tool_name
 
-USER = any_value(Act.USER)
-REFUSED = any_value(Act.REFUSE)
-UPSTREAM_NAME = pattern(r"[A-Za-z0-9_:\-]{1,256}")
-"""Rule for the upstream's name of a response or conversation.
-
-It is safe as a part of a path.
-"""
-
-# ---- requests ------------------------------------------------------------------------------------
-
-INCLUDE_OPTION = choice(
-    "file_search_call.results",
-    "web_search_call.results",
-    "web_search_call.action.sources",
-    "message.input_image.image_url",
-    "computer_call_output.output.image_url",
-    "code_interpreter_call.outputs",
-    "reasoning.encrypted_content",
-    "message.output_text.logprobs",
+RULES = load_rules("responses")
+RESPONSES_REQUEST, ITEM, INCLUDE_OPTION = map(RULES.__getitem__, ("request", "item", "include"))
+RESPONSES_ANSWER, ANSWER_ITEM, ITEM_LIST = map(
+    RULES.__getitem__, ("answer", "answer_item", "answer_items")
 )
-INPUT = union(PROTECTED, array(ITEM))
-CACHE_OPTIONS = record(
-    mode=choice("implicit", "explicit"),
-    prewarm=NUMBER,
-    ttl=choice("30m", "12h"),
-    comparison_response_id=UPSTREAM_NAME,
-)
-RESPONSES_REQUEST = record(
-    model=API_NAME,
-    instructions=PROTECTED,
-    input=INPUT,
-    access_programs=record(cyber=choice("standard", "daybreak_blue", "daybreak_red")),
-    background_options=record(
-        completion_window=choice("soonest", "2h", "8h"), continuation_id=REFUSED
-    ),
-    context_management=array(record(type=choice("compaction"), compact_threshold=NUMBER)),
-    conversation=union(UPSTREAM_NAME, record(id=UPSTREAM_NAME)),
-    image=record(context_compression=choice("auto", "enabled", "disabled")),
-    include=array(INCLUDE_OPTION),
-    moderation=REFUSED,
-    personality=choice("friendly", "pragmatic"),
-    previous_response_id=UPSTREAM_NAME,
-    prompt=record(
-        id=UPSTREAM_NAME,
-        version=pattern(r"[A-Za-z0-9_.\-]{1,64}"),
-        variables=mapping(union(PROTECTED, PART)),
-    ),
-    prompt_cache_options=CACHE_OPTIONS,
-    prompt_cache_retention=choice("in-memory", "in_memory", "24h"),
-    reasoning=REASONING,
-    service_tier=choice("auto", "default", "flex", "scale", "priority", "fast", "ultrafast"),
-    stream_options=record(include_obfuscation=NUMBER),
-    text=record(format=FORMAT, verbosity=VERBOSITY),
-    tool_choice=TOOL_CHOICE,
-    tools=array(TOOL),
-    truncation=choice("auto", "disabled"),
-    **map_fields(NUMBER, "background frequency_penalty max_output_tokens max_tool_calls min_p"),
-    **map_fields(NUMBER, "parallel_tool_calls presence_penalty repetition_penalty seed store"),
-    **map_fields(NUMBER, "stream temperature top_k top_logprobs top_p"),
-    **map_fields(USER, "cache_salt metadata prompt_cache_key safety_identifier user"),
-)
-
-# ---- answers -------------------------------------------------------------------------------------
-
-RESPONSES_ANSWER = record(
-    id=ID,
-    output=array(ANSWER_ITEM),
-    instructions=union(PROTECTED, array(ANSWER_ITEM)),
-    error=ANY,
-    input_transformations=ANY,
-    prompt=ANY,
-    text=ANY,
-    tools=ANY,
-    **map_fields(PASSED, "access_programs conversation image incomplete_details metadata model"),
-    **map_fields(PASSED, "object previous_response_id prompt_cache_diagnostics"),
-    **map_fields(PASSED, "prompt_cache_options prompt_cache_retention reasoning service_tier"),
-    **map_fields(PASSED, "status tool_choice tool_usage truncation usage"),
-    **map_fields(DROPPED, "moderation prompt_cache_key safety_identifier user"),
-)
-ITEM_LIST = record(
-    object=PASSED, data=array(ANSWER_ITEM), first_id=PASSED, last_id=PASSED, has_more=NUMBER
-)
-EVENT = record(
-    annotation=ANNOTATION,
-    arguments=text(Act.ARGUMENTS),
-    code=PROTECTED,
-    command=PROTECTED,
-    delta=union(PROTECTED, record(stdout=PROTECTED, stderr=PROTECTED)),
-    input=PROTECTED,
-    item=ANSWER_ITEM,
-    logprobs=array(DROPPED),
-    message=PROTECTED,
-    obfuscation=DROPPED,
-    output=array(record(stdout=PROTECTED, stderr=PROTECTED, created_by=PASSED)),
-    part=ANSWER_PART,
-    refusal=PROTECTED,
-    response=RESPONSES_ANSWER,
-    text=PROTECTED,
-    **map_fields(PASSED, "type item_id background output_format param partial_image_b64 quality"),
-    **map_fields(PASSED, "size"),
-)
-"""Leaves of any event.
+CITED_PART, EVENT = RULES["answer_text"], RULES["answer_event"]
+"""Leaves of a text with annotations, and of any event.
 
 `ResponseEvents` restores the texts that come in pieces.
 """
+PASSED = any_value(Act.PASS)
 
 
 def find_messages(body: JsonObject) -> Iterator[tuple[str, Path]]:
@@ -274,7 +158,7 @@ class ResponseEvents:
         """Stores an event's tool names, items, and remembered names."""
         item, answer = received.get("item"), received.get("response")
         if kind == "response.output_item.added" and isinstance(item, dict):
-            self._tools[received.get("output_index")] = str(item.get("name") or "")
+            self._tools[received.get("output_index")] = get_tool_name(item)
         if kind == "response.output_item.done" and isinstance(item, dict):
             self._items.append((item, restored["item"]))
         if isinstance(answer, dict):
@@ -342,7 +226,7 @@ class ResponseEvents:
 
         Unresolved placeholders were counted when the texts came in pieces.
         """
-        counted = self._restorer.unresolved
+        counted = self._restorer.unresolved, self._restorer.unresolved_calls
         tool = self._tools.get(data.get("output_index"), "")
         arguments = data.get("arguments")
         if isinstance(arguments, str) and "name" not in data:
@@ -359,7 +243,7 @@ class ResponseEvents:
         if annotation is not None and key in self._open:
             part = {"text": self._restorer.get_text_pair(key)[0], "annotations": [annotation]}
             restored["annotation"] = self._restorer.restore_json(part, CITED_PART)["annotations"][0]
-        self._restorer.unresolved = counted
+        self._restorer.unresolved, self._restorer.unresolved_calls = counted
         return restored
 
     def _number_event(self, event: Event) -> Event:
@@ -370,9 +254,6 @@ class ResponseEvents:
         number = number if self._next is None else self._next
         self._next = number + 1
         return Event(event.name, {**event.data, "sequence_number": number})
-
-
-CITED_PART = record(text=PROTECTED, annotations=array(ANNOTATION))
 
 
 def _get_text_key(data: JsonObject) -> Places:
@@ -459,7 +340,7 @@ COMPACT = Operation(
 CREATE_CONVERSATION = Operation(
     name="openai.conversations",
     path="/conversations",
-    request=record(items=array(ITEM), metadata=USER),
+    request=RULES["conversation"],
     answer=any_value(Act.PASS),
     find_messages=find_messages,
     list_upstream_names=_list_ids,

@@ -10,12 +10,13 @@ text only.
 
 from collections.abc import Callable, Hashable
 from fnmatch import fnmatchcase
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import regex
 from pydantic import Field
 
 from textveil.config import make_options
+from textveil.gateway.errors import RequestError
 from textveil.gateway.protocols.field_rules import (
     DROPPED,
     Act,
@@ -24,7 +25,7 @@ from textveil.gateway.protocols.field_rules import (
     find_leaves,
     replace_leaves,
 )
-from textveil.session import Restorer, Session
+from textveil.session import Restorer, Session, find_placeholder_names
 from textveil.text import CLOSING, OPENING
 
 _PLACEHOLDER = regex.compile(
@@ -33,6 +34,16 @@ _PLACEHOLDER = regex.compile(
 )
 """Pattern of any placeholder, even an unassigned or broken-off one."""
 
+
+CALL_TYPES = frozenset(
+    ("function_call", "custom_tool_call", "local_shell_call", "shell_call", "apply_patch_call")
+)
+"""Types of items that call a tool of the client."""
+
+REFUSED_CALL = (
+    "a call of a tool holds a placeholder that stands for nothing here, and the policy refuses "
+    "such calls (unresolved: refuse): ask again"
+)
 
 STRING_ACTS = frozenset({Act.PROTECT, Act.ARGUMENTS, Act.SIGNED})
 """Acts under which a string is one text."""
@@ -64,10 +75,13 @@ class AnswerRestorer:
         as_json: whether texts of the answer are JSON, so that originals must be escaped.
         request_pair: the request as it was sent, and as the client wrote it.
         options: hosts and tools for which originals are put back although they might be sent away.
+        calls: what becomes of calls of tools with unresolved placeholders: "pass" or "flag", which
+            counts them, or "refuse", which is an error.
 
     Attributes:
         unresolved: placeholders that the model invented, or that were left where restoring them
             would send them away.
+        unresolved_calls: those of them in calls of tools, which might be written into a file.
     """
 
     def __init__(
@@ -77,11 +91,12 @@ class AnswerRestorer:
         as_json: bool = False,
         request_pair: tuple[dict[str, Any], dict[str, Any]] = ({}, {}),
         options: RestoreOptions | None = None,
+        calls: Literal["pass", "flag", "refuse"] = "flag",
     ) -> None:
         self._session, self._as_json, self.request_pair = session, as_json, request_pair
-        self._options = options or RestoreOptions()
-        self._pieces: dict[Hashable, tuple[Restorer, list[str], list[str]]] = {}
-        self.unresolved = 0
+        self._options, self._calls = options or RestoreOptions(), calls
+        self._pieces: dict[Hashable, tuple[Restorer, list[str], list[str], bool]] = {}
+        self.unresolved = self.unresolved_calls = 0
 
     def _create_restorer(self, act: Act, tool: str) -> Restorer:
         as_json = act is Act.ARGUMENTS or (self._as_json and act is Act.PROTECT)
@@ -100,8 +115,26 @@ class AnswerRestorer:
         """
         restorer = self._create_restorer(act, tool)
         restored = restorer.feed(text) + restorer.close()
-        self.unresolved += count_unresolved(restored)
+        self._count(restored, is_call=_is_call(act, tool))
         return restored
+
+    def _count(self, restored: str, *, is_call: bool) -> None:
+        """Counts the placeholders left in a restored text.
+
+        Those that stand in a text of the client itself are no mistake in a call.
+
+        Raises:
+            RequestError: they are in a call of a tool, and such calls are refused.
+        """
+        left = _PLACEHOLDER.findall(restored)
+        self.unresolved += len(left)
+        if not (left and is_call) or self._calls == "pass":
+            return
+        spelled = self._session.snapshot().spelled.keys()
+        unknown = sum(not (find_placeholder_names(each) or {each}) <= spelled for each in left)
+        self.unresolved_calls += unknown
+        if unknown and self._calls == "refuse":
+            raise RequestError(502, REFUSED_CALL, code="unresolved_placeholder")
 
     def restore_value(self, value: Any, tool: str = "") -> Any:
         """Restores all strings of any JSON, including field names.
@@ -145,10 +178,8 @@ class AnswerRestorer:
         Most leaves pass unchanged.
         """
         if act in STRING_ACTS and isinstance(value, str):
-            return self.restore_text(
-                value, act, _find_tool(answer, path) if act is Act.ARGUMENTS else ""
-            )
-        if act in (Act.OBJECT, Act.ARGUMENTS, Act.SCHEMA, Act.UNKNOWN):
+            return self.restore_text(value, act, _find_called(answer, path, act))
+        if act in (Act.OBJECT, Act.ARGUMENTS, Act.SCHEMA, Act.NAME, Act.UNKNOWN):
             return self.restore_value(value, _find_tool(answer, path))
         if act is Act.OFFSET and isinstance(value, int):
             return self.convert_offset(_find_nearest_text(answer, path), value)
@@ -176,8 +207,9 @@ class AnswerRestorer:
             tool: the tool whose argument the text is; "" for no tool.
         """
         if key not in self._pieces:
-            self._pieces[key] = self._create_restorer(act, tool), [], []
-        restorer, before, after = self._pieces[key]
+            restorer = self._create_restorer(act, tool)
+            self._pieces[key] = restorer, [], [], _is_call(act, tool)
+        restorer, before, after, _ = self._pieces[key]
         restored = restorer.feed(piece)
         before.append(piece)
         after.append(restored)
@@ -187,21 +219,45 @@ class AnswerRestorer:
         """Returns the held-back end of a streamed text and closes it."""
         if key not in self._pieces:
             return ""
-        restorer, _, after = self._pieces[key]
+        restorer, _, after, is_call = self._pieces[key]
         restored = restorer.close()
         after.append(restored)
-        self.unresolved += count_unresolved("".join(after))
+        self._count("".join(after), is_call=is_call)
         return restored
 
     def get_text_pair(self, key: Hashable) -> tuple[str, str]:
         """Returns a streamed text so far, as received and as restored."""
-        _, before, after = self._pieces[key]
+        _, before, after, _ = self._pieces[key]
         return "".join(before), "".join(after)
 
 
 def count_unresolved(text: str) -> int:
     """Counts the placeholders left in a restored text."""
     return len(_PLACEHOLDER.findall(text))
+
+
+def _is_call(act: Act, tool: str) -> bool:
+    """True if a text is an argument of a tool that the client runs."""
+    return act is Act.ARGUMENTS or tool != ""
+
+
+def _find_called(value: Any, path: Path, act: Act) -> str:
+    """Returns the name of the tool of which a string is an argument; "" for none."""
+    if act is Act.ARGUMENTS:
+        return _find_tool(value, path)
+    for step in path[:-1]:
+        if isinstance(value, dict) and value.get("type") in CALL_TYPES:
+            return get_tool_name(value)
+        value = value[step]
+    return get_tool_name(value) if isinstance(value, dict) else ""
+
+
+def get_tool_name(item: dict[str, Any]) -> str:
+    """Returns the name of the tool that an item calls, or that of its kind; "" for no call."""
+    kind = item.get("type")
+    if kind not in CALL_TYPES:
+        return ""
+    return str(item.get("name") or str(kind).removesuffix("_call"))
 
 
 def _find_tool(value: Any, path: Path) -> str:

@@ -11,12 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 from textveil.gateway.errors import RequestError
 from textveil.gateway.protocols import Operation
+from textveil.gateway.protocols.field_rules import Path, format_path
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
 MAX_DEPTH = 100
 """Maximal nesting of objects and lists in a request."""
+
+MAX_STEPS = 8
+"""Steps of a path that say where a request is nested too deeply."""
 
 
 async def read_request(request: "Request", operation: Operation, max_bytes: int) -> dict[str, Any]:
@@ -66,8 +70,8 @@ async def read_body(request: "Request", max_bytes: int) -> dict[str, Any]:
         body = json.loads(content.decode())
         # Refuses lone surrogates and NaN.
         json.dumps(body, allow_nan=False, ensure_ascii=False).encode()
-        if isinstance(body, dict) and not _is_nested(body, MAX_DEPTH):
-            return body
+        if isinstance(body, dict):
+            return _check_depth(body)
     raise RequestError(
         400, f"the body must be a JSON object in UTF-8, at most {MAX_DEPTH} levels deep"
     )
@@ -90,9 +94,22 @@ def list_models(body: dict[str, Any]) -> list[str | None]:
     return [*models] or [None]
 
 
-def _is_nested(value: Any, levels: int) -> bool:
-    """True if a JSON value is nested deeper than `levels`."""
+def _check_depth(body: dict[str, Any]) -> dict[str, Any]:
+    """Returns a request; refuses one with a value that is nested too deeply."""
+    path = _find_nested(body, MAX_DEPTH)
+    if path is None:
+        return body
+    name = format_path(path[:MAX_STEPS], body)
+    message = f"{name} is nested too deeply: a request may have {MAX_DEPTH} levels"
+    raise RequestError(400, message, param=name)
+
+
+def _find_nested(value: Any, levels: int, path: Path = ()) -> Path | None:
+    """Returns the path of a value that is nested deeper than `levels`."""
     if not isinstance(value, dict | list):
-        return False
-    items = value.values() if isinstance(value, dict) else value
-    return levels == 0 or any(_is_nested(item, levels - 1) for item in items)
+        return None
+    if levels == 0:
+        return path
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    inner = (_find_nested(item, levels - 1, (*path, step)) for step, item in items)
+    return next((found for found in inner if found is not None), None)

@@ -4,7 +4,7 @@ In: notes taken while a request is answered. Out: a `RequestRecord`, for metrics
 audit log.
 Not here: its uses (`metrics`, `tracing`, `audit_log`).
 
-No text gets into a record: names are of fixed sets, pseudonyms, or paths of a refused field. The
+No text gets into a record: names are of fixed sets, pseudonyms, or paths of fields. The
 name of a model, which the client sends, is "other" unless the policy names it, or the upstream
 answered for it and it looks like nothing else.
 """
@@ -81,6 +81,7 @@ class RequestRecord:
         protected: the number of hidden values of each type.
         drawn: the number of messages in which something was drawn.
         spent: the spending of these draws.
+        unknown: the unknown fields that were protected or left out, by their paths.
         unresolved: the number of placeholders in the answer that were not restored.
         seconds: duration of each step.
         span: opens a span of a trace, given its name.
@@ -90,6 +91,7 @@ class RequestRecord:
         self.operation, self.id, self.began = operation, read_entropy(8).hex(), time.time()
         self.key, self.model, self.reason, self.field, self.status = "", "", "", "", 0
         self.protected: Counter[str] = Counter()
+        self.unknown: Counter[str] = Counter()
         self.spent: list[Spend] = []
         self.drawn, self.unresolved, self.admitted, self.dry = 0, 0, False, False
         self.span: Callable[[str], AbstractContextManager[Any]] = nullcontext

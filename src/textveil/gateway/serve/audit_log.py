@@ -171,6 +171,7 @@ def format_record(record: RequestRecord) -> bytes:
         model=record.model,
         dry=record.dry,
         protected=dict(sorted(record.protected.items())),
+        unknown=dict(sorted(record.unknown.items())),
         drawn=record.drawn,
         spent=[_format_spend(spend) for spend in record.spent],
         status=record.status,

@@ -54,6 +54,7 @@ class Metrics:
         self._protected = counter(
             "textveil_protected", "Hidden values, counted in each request.", ("type",)
         )
+        self._unknown = counter("textveil_unknown_fields", "Fields that no table names.")
         self._unresolved = counter("textveil_unresolved", "Placeholders that were not restored.")
         self._epsilon = counter(
             "textveil_epsilon_spent", "Epsilon spent, summed over words.", ("metric",)
@@ -78,6 +79,7 @@ class Metrics:
             self._refusals.labels(record.reason).inc()
         for type_, number in record.protected.items():
             self._protected.labels(self._limit_type(type_)).inc(number)
+        self._unknown.inc(record.unknown.total())
         self._unresolved.inc(record.unresolved)
         for spend in record.spent:
             if spend.infinite:

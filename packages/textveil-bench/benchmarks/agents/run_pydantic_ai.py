@@ -1,0 +1,13 @@
+"""An agent of pydantic-ai with the four tools: python run_pydantic_ai.py TASK."""
+
+import sys
+
+import tools
+from pydantic_ai import Agent
+
+AGENT = Agent(
+    "anthropic:claude-sonnet-4-5",
+    instructions="You finish small projects with your tools.",
+    tools=[tools.read_file, tools.write_file, tools.edit_file, tools.run_command],
+)
+print(AGENT.run_sync(sys.argv[1]).output)

@@ -1,0 +1,47 @@
+"""The table of the page on coding agents, from the stored rows.
+
+In: rows/agents.jsonl. Out: Markdown.
+Not here: measuring (`agents`), and filling in pages (`report`).
+"""
+
+from pathlib import Path
+
+import rowfiles
+
+ROWS = Path(__file__).resolve().parent / "rows" / "agents.jsonl"
+
+
+def write_table() -> str:
+    """Writes the table: a line for each agent."""
+    cells: dict[str, dict[str, float]] = {}
+    versions = {}
+    for row in rowfiles.read(ROWS):
+        cells.setdefault(row["agent"], {})[row["metric"]] = row["value"]
+        options = f", `{row['gateway']}`" if row["gateway"] else ""
+        versions[row["agent"]] = f"{row['version']}, {row['interface']}{options}"
+    heads = [
+        "agent",
+        "version, interface",
+        "turns",
+        "refused",
+        "planted values upstream",
+        "files equal",
+        "hidden without need, median (most)",
+        "kept bytes changed",
+        "processor a turn, s",
+    ]
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    for name, found in cells.items():
+        line = [
+            name,
+            versions[name],
+            f"{found['turns']:.0f} of {found['turns directly']:.0f}",
+            f"{found['requests refused']:.0f}",
+            f"{found['canaries upstream']:.0f}",
+            f"{found['files equal']:.0f} of {found['files']:.0f}",
+            f"{found['undue placeholders, median']:g} ({found['undue placeholders, most']:.0f})",
+            f"{found['prefix bytes changed']:,.0f} of {found['prefix bytes']:,.0f}",
+            f"{found['processor, a later turn']:.2f}",
+        ]
+        lines.append(f"| {' | '.join(line)} |")
+    return "\n".join(lines) + "\n"
