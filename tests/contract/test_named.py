@@ -55,7 +55,7 @@ def rows(folder: Path, name: str, **options: Any) -> object:
 def asked(path: str, body: dict[str, Any]) -> object:
     """Read a request."""
     operation = next(each for each in load_operations() if each.path == path)
-    return ParsedRequest(operation, {"model": "m", **body}, Policy(), str)
+    return ParsedRequest(operation, {"model": "m", **body}, Policy(unknown="refuse"), str)
 
 
 def policy(folder: Path, content: str) -> object:

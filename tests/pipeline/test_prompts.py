@@ -61,7 +61,7 @@ def test_what_holds_nothing_private_is_not_altered(guard, prompt):
             "Synthetic record whisk-clamp-cupboard-plunger-ladder: SSN 123-45-6789, card 4111-1111-1111-1111",
             "Synthetic record whisk-clamp-cupboard-plunger-ladder: SSN <NATIONAL_ID_1>, card <CARD_1>",
         ),
-        ("Please merge anna-kowalska-login today.", "Please merge <HANDLE_1>-login today."),
+        ("Please merge anna-kowalska-login today.", "Please merge <PERSON_1>-login today."),
         ("the alarm code is 4471# today", "the alarm code is <SECRET_1> today"),
         ("write to anna at example dot org", "write to <EMAIL_1>"),
         ("请帮我给房东王建国写信，我叫李小梅。", "请帮我给房东<PERSON_1>写信，我叫<PERSON_2>。"),

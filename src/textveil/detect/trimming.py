@@ -217,19 +217,21 @@ def _trim_number(span: Span, text: str) -> list[Span]:
     return [span._replace(start=start, end=end) for start, end in places] or [span]
 
 
-_LAST_GROUP = LazyPattern(r"([ +.-])(?=[A-Za-z]*\d)[A-Za-z\d]{2,4}\Z")
+_LAST_GROUP = LazyPattern(r"(\A|[ +.-])(?=[A-Za-z]*\d)[A-Za-z\d]{2,4}\Z")
 
 
 def extend_groups(span: Span, texts: Sequence[str]) -> Span:
-    """Extends a guessed number over further groups that are joined alike (22 85 50)."""
+    """Extends a guessed number or a secret over further groups that are joined alike (22 85 50)."""
     text = texts[span.text]
-    if span.source != GUESSING_DETECTOR or span.type not in NUMBER_TYPES:
+    is_guess = span.source == GUESSING_DETECTOR and span.type in NUMBER_TYPES
+    if not is_guess and span.type != "SECRET":
         return span
-    last = _LAST_GROUP.search(text, max(span.start, span.end - 5), span.end)
+    last = _LAST_GROUP.search(text[max(span.start, span.end - 5) : span.end])
     if last is None:
         return span
+    join = last[1] or " "  # the first group of several
     rest = regex.compile(
-        rf"(?:{regex.escape(last[1])}(?=[A-Za-z]*\d)[A-Za-z\d]{{2,4}}(?!\w))*+"
+        rf"(?:{regex.escape(join)}(?=[A-Za-z]*\d)[A-Za-z\d]{{2,4}}(?!\w))*+"
     ).match(text, span.end)
     return span._replace(end=rest.end() if rest else span.end)
 
