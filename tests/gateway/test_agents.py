@@ -230,6 +230,23 @@ def test_a_tool_whose_name_holds_something_private_is_refused_by_its_place(gatew
     assert caught.value.param == "tools[10].name"
 
 
+NUMBERED = """\
+     3\tphone: +47 22 85 50 50
+     4\taccount: 8601 11 17947
+     5\tother
+     6\tkonto 86011117947
+     7\t12
+"""
+
+
+def test_line_numbers_of_a_tool_stay(gateway):
+    sent = release(gateway, "anthropic.messages", anthropic(result_of(NUMBERED)))
+    shown = sent["messages"][-1]["content"][0]["content"]
+    assert [line[:7] for line in shown.splitlines()] == [f"     {n}\t" for n in range(3, 8)]
+    assert "22 85" not in shown
+    assert "17947" not in shown
+
+
 # ---- doubt is not spread -------------------------------------------------------------------------
 
 AFTERWARDS = "The colour sage goes with rosalind pink. Rosalind pink is on the list."
