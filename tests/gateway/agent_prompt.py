@@ -61,6 +61,9 @@ user: what does src/foo.c do?
 assistant: [calls Read with src/foo.c] It parses the options.
 user: which file holds the version?
 assistant: [calls Grep] package.json and Cargo.toml
+user: Where are errors of the parser handled?
+assistant: In src/parse.rs:48
+user: Refactor it
 
 # Environment
 Platform: linux
