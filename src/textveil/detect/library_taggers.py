@@ -157,7 +157,7 @@ class TaggerDetector:
         encoded text is searched separately (`encodings`).
 
         The tagger does not see whitespace: an entity with a line break or a column gap in it is
-        split there. Small public words at the ends of a name (from, 's, a comma) are dropped, and
+        split there, and the number of a line ends a number. Small public words at the ends of a name (from, 's, a comma) are dropped, and
         hyphens at the ends of a user name. Entities that are only a slug or a measured number are
         dropped, too.
         """
