@@ -157,9 +157,9 @@ class TaggerDetector:
         encoded text is searched separately (`encodings`).
 
         The tagger does not see whitespace: an entity with a line break or a column gap in it is
-        split there, and the number of a line ends a number. Small public words at the ends of a name (from, 's, a comma) are dropped, and
-        hyphens at the ends of a user name. Entities that are only a slug or a measured number are
-        dropped, too.
+        split there, and the number of a line ends a number. Small public words at the ends of a
+        name (from, 's, a comma) are dropped, and hyphens at the ends of a user name. Entities that
+        are only a slug or a measured number are dropped, too.
         """
         tokens = tokenize(texts)
         if self._is_cutting_words and (goes_on := _mark_continuations(tokens)).any():
