@@ -192,6 +192,21 @@ def test_the_number_of_a_line_is_no_part_of_a_number(text, words, found):
     assert [text[span.start : span.end] for span in spans] == found
 
 
+@pytest.mark.parametrize(
+    ("text", "words", "found"),
+    [
+        ("# Rota\n\nPrints who is called", "Rota\n\nPrints", []),
+        ("# Rota\n\nQwrtz is here", "Rota\n\nQwrtz", ["Qwrtz"]),
+        ("# Rose\n\nMark is here", "Rose\n\nMark", ["Rose", "Mark"]),
+        ("the Rota\nPrints Ltd", "Rota\nPrints", ["Rota", "Prints"]),
+        ("the Rota Prints Ltd", "Rota Prints", ["Rota Prints"]),
+    ],
+)
+def test_a_heading_and_the_word_below_are_no_name(text, words, found):
+    spans = TaggerDetector(name="t", model=Row(words, "organization")).find([text])
+    assert [text[span.start : span.end] for span in spans] == found
+
+
 def test_a_span_is_as_private_as_its_entity():
     class Half:
         name = "half"

@@ -13,6 +13,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self
 
@@ -22,7 +23,7 @@ import textveil.models as encoder
 from textveil.config.extras import import_library
 from textveil.detect.patterns.addresses import ROOMS, UNITS
 from textveil.detect.patterns.hosts import DATA_CENTRE
-from textveil.detect.spans import NUMBER_TYPES, Span
+from textveil.detect.spans import NAMES, NUMBER_TYPES, Span
 from textveil.errors import ConfigError, DetectorError, ModelError, quote_short
 from textveil.randomness import Flags
 from textveil.table import fetch
@@ -187,6 +188,7 @@ class TaggerDetector:
             parts = [*_join_words(texts[entity.text], places)]
             if convert_label(entity.type) in NUMBER_TYPES:
                 parts = _drop_line_numbers(texts[entity.text], parts)
+            parts = _drop_paragraphs(entity.type, texts[entity.text], parts)
             for start, end in _drop_header(entity.type, texts[entity.text], parts):
                 score = min(entity.score, 1.0)  # a sum of probabilities
                 private, evidence = entity.private, entity.evidence
@@ -301,8 +303,24 @@ def _drop_header(type_: str, text: str, parts: list[tuple[int, int]]) -> list[tu
         "\n\n",
     ):
         return parts
-    first = text[slice(*parts[0])].lower().split()
-    return parts[all(is_ordinary(word) and word not in lexicon.read_lists()[0] for word in first) :]
+    return parts[_is_of_ordinary_words(text[slice(*parts[0])]) :]
+
+
+def _drop_paragraphs(type_: str, text: str, parts: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Drops parts of a name over several paragraphs that are only ordinary words.
+
+    No name goes on behind an empty line: a heading and the first word below it are none.
+    """
+    gaps = [text[end:start] for (_, end), (start, _) in pairwise(parts)]
+    if convert_label(type_) not in NAMES or not any(gap.count("\n") > 1 for gap in gaps):
+        return parts
+    return [part for part in parts if not _is_of_ordinary_words(text[slice(*part)])]
+
+
+def _is_of_ordinary_words(value: str) -> bool:
+    """True if all words are ordinary ones, and none is a listed name."""
+    words, names = value.lower().split(), lexicon.read_lists()[0]
+    return all(is_ordinary(word) and word not in names for word in words)
 
 
 _LINE_NUMBER = re.compile(r"[ ]{0,8}(\d{1,6})(?:[ ]?[\t→|:])+")
