@@ -288,6 +288,13 @@ FIELD_OPTIONS: dict[str, dict[str, SharedOption]] = {
             help="Requests with more characters of new text than this wait in a queue of their "
             "own.",
         ),
+        "body_timeout": SharedOption(
+            metavar="SECONDS",
+            help="How long a client may send nothing of its request; then it gets 408.",
+        ),
+        "keepalive": SharedOption(
+            metavar="SECONDS", help="How long a connection without a request stays open."
+        ),
     },
     "ToolServer": {
         "upstream": SharedOption(

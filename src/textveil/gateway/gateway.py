@@ -55,6 +55,9 @@ class ServingOptions:
             an error.
         long: characters of new text from which a request waits in a separate lane.
         queue: how many requests may wait in a lane; others are refused.
+        body_timeout: seconds in which a client may send nothing of its request's body, and in which
+            the head of a request must be there.
+        keepalive: seconds that a connection without a request stays open.
         nobody: secret that names the account of conversations without a key; workers that share a
             store must share it, too.
     """
@@ -64,6 +67,8 @@ class ServingOptions:
     grace: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 20.0
     long: Annotated[int, Field(ge=1)] = 20_000
     queue: Annotated[int, Field(ge=1)] = 200
+    body_timeout: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 30.0
+    keepalive: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 30.0
     nobody: bytes = Field(default_factory=lambda: read_entropy(32), repr=False)
 
 

@@ -188,7 +188,9 @@ class Playground:
             ):  # the browser sends it, without headers, when the page closes
                 # Only with a key, if the gateway has keys.
                 await _run_in_thread(self._gateway.current.identify_caller, request.headers)
-            data = await read_body(request, self._gateway.current.policy.limit)
+            gateway = self._gateway.current
+            limits = gateway.policy.limit, gateway.running.body_timeout
+            data = await read_body(request, *limits)
             result = await handler(request, _parse(body, data))
             response: Response = result if isinstance(result, Response) else JSONResponse(result)
         # All are caught here: the server would log a message, which may hold text.
@@ -197,7 +199,7 @@ class Playground:
             if record is not None:
                 record.note_failure(refused)
             content = {"message": refused.full_message, "code": refused.code}
-            response = JSONResponse({"error": content}, refused.status)
+            response = JSONResponse({"error": content}, refused.status, headers=refused.headers)
         response.headers.update(PAGE_HEADERS)
         return response
 
