@@ -254,6 +254,10 @@ FIELD_OPTIONS: dict[str, dict[str, SharedOption]] = {
             metavar="SECONDS", help="The longest wait for the model, or for a tool."
         ),
         "limit": SharedOption(metavar="BYTES", help="The largest request that is accepted."),
+        "memory": SharedOption(
+            metavar="MEGABYTES",
+            help="The memory for released messages; those not used for longest go first.",
+        ),
         "media": SharedOption(
             help="Images, audio, files and token ids: pass sends them unprotected."
         ),

@@ -34,6 +34,7 @@ from textveil.detect.normalization import (
 )
 from textveil.detect.spans import LISTED_TYPE, NAMES, REPEATED_SOURCE, Span
 from textveil.text import LazyPattern, is_ordinary, is_public, lookup_ranks, vocabulary
+from textveil.text.text_cache import TextCache
 
 MIN_DISTINCT_RANK = 20_000
 """The rank in public text from which a word identifies an organization."""
@@ -333,7 +334,7 @@ def may_hold(text: str, values: Iterable[PrivateValue]) -> bool:
     return bool(heads) and not heads.isdisjoint(_list_heads(text))
 
 
-@lru_cache(1 << 10)
+@TextCache
 def _list_heads(text: str) -> frozenset[str]:
     """Lists the first characters of all forms that could occur in a text."""
     units = split_atoms(text)
