@@ -98,11 +98,11 @@ def test_what_is_not_used_for_a_day_is_forgotten(monkeypatch):
     assert rows.used_bytes == memory_links.ROW_BYTES + 2
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_no_placeholder_stands_for_two_values_where_rows_are_forgotten(hiding, seed):
     """Conversations that branch and return, some released otherwise, while others drive them out."""
     random = Random(seed)
-    rows, store = opened(9_000)
+    rows, store = opened(18_000)
     cache, known = PrefixCache(max_bytes=20_000), 0
     names = ["ann@a.example", "ben@b.example", "cleo@c.example", "dan@d.example"]
     texts = [f"{one} wrote to {other} in {i}" for i, one in enumerate(names) for other in names]
@@ -127,5 +127,5 @@ def test_no_placeholder_stands_for_two_values_where_rows_are_forgotten(hiding, s
         sent = [link.texts[0] for link in made.links]
         assert [made.session.restore(text) for text in sent] == conversation
         assert all(TAG.search(text) for text in sent)
-        assert rows.used_bytes <= 9_000
+        assert rows.used_bytes <= 18_000
     assert known > 50

@@ -35,6 +35,8 @@ from textveil.gateway.request.parsing import read_body
 from textveil.gateway.request.protect_message import build_promise
 from textveil.gateway.request.request_record import RequestRecord
 from textveil.session import Session, Utterance
+from textveil.session.conversations import build_delta
+from textveil.session.snapshot import FACT_KINDS
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -370,7 +372,10 @@ class _PageReleaser:
         if message.texts != (self._release.text,):
             raise InputError("the playground sends only the prompt that its page shows")
         session.reserve(self._release.session.spends)
-        session.adopt(self._release.session.snapshot())
+        # Committed, so that the stored message has them: the page may ask again.
+        snapshot = self._release.session.snapshot()
+        facts = {kind: dict(getattr(snapshot, kind)) for kind in FACT_KINDS}
+        session.commit(build_delta(facts, session.snapshot().version))
         return [self._release.result.text], build_promise([self._release.result])
 
 
