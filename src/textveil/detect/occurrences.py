@@ -23,6 +23,7 @@ import regex
 from textveil.detect.encodings import DecodedText, decode_escapes, map_to_decoded, map_to_original
 from textveil.detect.normalization import (
     LOOSE_TYPES,
+    MAX_CACHED,
     MIN_PART_LETTERS,
     Atom,
     find_core_atoms,
@@ -99,7 +100,8 @@ class PrivateValue:
     @property
     def forms(self) -> "tuple[Form, ...]":
         """The forms to search for."""
-        return _get_forms(self)
+        short = len(self.text) <= MAX_CACHED
+        return _get_forms(self) if short else _get_forms.__wrapped__(self)
 
 
 class Form(NamedTuple):
