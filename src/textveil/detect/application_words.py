@@ -28,13 +28,13 @@ from textveil.detect.occurrences import PrivateValue
 from textveil.detect.patterns.hosts import OWNER_WORDS
 from textveil.detect.spans import NAMES, PRIVACY_THRESHOLD, Span
 from textveil.text import LazyPattern, is_ordinary, lexicon
+from textveil.text.text_cache import TextCache
 
 CERTAIN = 0.9
 """The score from which an identifier that was found by its looks is certain."""
 
-SHORT_TEXT, MAX_SHORT_TEXTS, MAX_LONG_TEXTS = 4_000, 10_000, 100
-"""The longest short text, in characters, and the numbers of short and of long texts whose words are
-cached: clients send the same ones with every request."""
+MAX_NAMES = 10_000
+"""The number of names whose words are cached: clients send the same ones with every request."""
 
 MAX_NAME_CHARACTERS = 200
 """The longest name of a thing."""
@@ -203,14 +203,14 @@ def collect_words(names: Iterable[str], texts: Sequence[str]) -> ApplicationWord
         texts: its texts: system prompts, and what it says about its tools.
     """
     found = [_read_name(name) for name in names]
-    found += [(_read_short if len(text) <= SHORT_TEXT else _read_long)(text) for text in texts]
+    found += map(_read_cached, texts)
     return ApplicationWords(
         frozenset().union(*(each.words for each in found)),
         frozenset().union(*(each.parts for each in found)),
     )
 
 
-@lru_cache(MAX_SHORT_TEXTS)
+@lru_cache(MAX_NAMES)
 def _read_name(name: str) -> ApplicationWords:
     parts = [part for part in _SEPARATOR.split(name) if _PUNCTUATED.search(part)]
     words = [atom.text for atom in split_atoms(name) if len(atom.text) > 1]
@@ -252,5 +252,4 @@ def _read_text(text: str) -> ApplicationWords:
     )
 
 
-_read_short = lru_cache(MAX_SHORT_TEXTS)(_read_text)
-_read_long = lru_cache(MAX_LONG_TEXTS)(_read_text)
+_read_cached = TextCache(_read_text)
