@@ -550,7 +550,8 @@ RULES = (
 )
 
 _MENTION = Expression(
-    r"(?<![\w.@/=\\+&]) @ (?P<name> [\p{L}_][\p{L}\p{N}_.\-]{1,30}+ ) (?<![.\-]) (?![\w/(=:@\[{<]|\.\w)"
+    r"(?<![\w.@/=\\+&]) @ (?P<name> [\p{L}_] (?: [\p{L}\p{N}_] | [.\-]+ (?=[\p{L}\p{N}_]) ){1,30}+ )"
+    r" (?![\w/(=:@\[{<]|\.\w)"
 )
 _ALWAYS = Expression(
     r"""(?: handle | insta(?:gram)? | twitter | tiktok | telegram | threads | discord | follow(?:ing|ed)? | dm
