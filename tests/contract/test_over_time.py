@@ -30,7 +30,7 @@ from textveil.gateway.protocols.restoring import AnswerRestorer
 from textveil.mechanism import Layout
 from textveil.randomness import Randomness, SeededRandomness, Values
 from textveil.session import MessageChain, Session, SessionStore, Snapshot
-from textveil.session.conversations import MemoryLinkStore
+from textveil.session.memory_links import MemoryLinkStore
 from textveil.session.sql.ledger import Ledger
 from textveil.table import EmbeddingTable
 from textveil.text import Kind, Mask, is_public, load_names

@@ -170,6 +170,43 @@ def test_the_last_word_of_a_header_is_no_part_of_the_name_below(text, words, typ
     assert [text[span.start : span.end] for span in spans] == found
 
 
+@pytest.mark.parametrize(
+    ("text", "words", "found"),
+    [
+        ("   3\ttel 22 85 50\n   4\tx", "22 85 50 4", ["22 85 50"]),
+        ("3\ttel 22 85 50\n4\tx", "22 85 50 4", ["22 85 50"]),
+        ("3→tel 22 85 50\n4→12", "22 85 50\n4→12", ["22 85 50"]),
+        ("3→22 85 50\n4→86011117947", "22 85 50\n4→86011117947", ["22 85 50", "86011117947"]),
+        ("   3\tx\n   4\t22 85 50", "4 22 85 50", ["22 85 50"]),
+        ("   3\tx\n   4\t22 85 50", "4", []),
+        # a soft line break, numbers that do not count lines, and a column of a table
+        ("tel 22 85\n50 50", "22 85 50 50", ["22 85", "50 50"]),
+        ("   3\t22 85\n50\tx", "22 85 50", ["22 85", "50"]),
+        ("   3\ttel 22 85 50\n   9\tx", "22 85 50 9", ["22 85 50", "9"]),
+        ("1042\tx\n1043\ty", "1043", ["1043"]),
+        ("0042\tx\n0043\ty", "0043", ["0043"]),
+    ],
+)
+def test_the_number_of_a_line_is_no_part_of_a_number(text, words, found):
+    spans = TaggerDetector(name="t", model=Row(words, "PHONE")).find([text])
+    assert [text[span.start : span.end] for span in spans] == found
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "found"),
+    [
+        ("# Rota\n\nPrints who is called", "Rota\n\nPrints", []),
+        ("# Rota\n\nQwrtz is here", "Rota\n\nQwrtz", ["Qwrtz"]),
+        ("# Rose\n\nMark is here", "Rose\n\nMark", ["Rose", "Mark"]),
+        ("the Rota\nPrints Ltd", "Rota\nPrints", ["Rota", "Prints"]),
+        ("the Rota Prints Ltd", "Rota Prints", ["Rota Prints"]),
+    ],
+)
+def test_a_heading_and_the_word_below_are_no_name(text, words, found):
+    spans = TaggerDetector(name="t", model=Row(words, "organization")).find([text])
+    assert [text[span.start : span.end] for span in spans] == found
+
+
 def test_a_span_is_as_private_as_its_entity():
     class Half:
         name = "half"

@@ -58,6 +58,7 @@ def test_amounts_forms_and_filler_are_nobodys(text: str) -> None:
         ),
         ("Take https://, not http://. (file://)", "Take https://, not http://. (file://)"),
         ("Ich bin Tom Becker, Hauptstr. 5", "Ich bin <PERSON_1>, <ADDRESS_1>"),
+        ("thanks @jdoe42. Bye", "thanks <HANDLE_1>. Bye"),
         ("numer karty: 4001 6595 5647 6442.", "numer karty: <CARD_1>."),
     ],
 )

@@ -364,3 +364,19 @@ def test_a_login_behind_its_key_may_be_a_name_of_services_elsewhere(name):
     text = f'{{"user": {{"email": "a.b@example.net", "username": "{name}"}}}}'
     spans = Structure().find([text])
     assert name in [text[span.start : span.end] for span in spans]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("user: Where are errors handled?", []),
+        ("user: Write tests\nassistant: ok\nuser: Refactor it\nassistant: Done", []),
+        ("user: Where", ["Where"]),
+        ("user: Kowalska", ["Kowalska"]),
+        ("user: Berta logged in\nassistant: ok", ["Berta"]),
+        ("user: anna.k left\nassistant: ok", ["anna.k"]),
+        ("user: Kowalczyk logged in from work", ["Kowalczyk"]),
+    ],
+)
+def test_the_first_word_of_what_a_user_says_is_no_login(text: str, found: list[str]) -> None:
+    assert [text[span.start : span.end] for span in STRUCTURE.find([text])] == found

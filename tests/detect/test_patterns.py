@@ -1093,6 +1093,12 @@ def test_a_login_of_ordinary_words_is_none_unless_they_are_names():
     assert spans("opened by: mark.hope.rose") == [(11, 25, "HANDLE")]
 
 
+def test_a_compound_with_a_participle_is_no_login():
+    assert spans("shown to the user as Node-flavored text") == []
+    assert spans("the user is mohammed-reed now") == [(12, 25, "HANDLE")]
+    assert spans("logged in as anna-kowalska") == [(13, 26, "HANDLE")]
+
+
 def test_names_behind_an_at_sign_in_code_are_none():
     assert spans("@alice thanks @bob") == [(0, 6, "HANDLE"), (14, 18, "HANDLE")]
     assert spans("class A:\n    @alice\n    def f(self): ...") == []

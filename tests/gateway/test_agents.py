@@ -230,6 +230,58 @@ def test_a_tool_whose_name_holds_something_private_is_refused_by_its_place(gatew
     assert caught.value.param == "tools[10].name"
 
 
+@pytest.mark.parametrize(
+    "private",
+    [
+        "https://anna-kowalska.example-praxis.de",
+        "https://kowalska.io/marlowe",
+        "https://marlowe-code.dev/kowalska",
+        "https://marlowe-code.dev/settings?user=anna",
+        "https://marlowe-code.dev/u/anna-k",
+        "https://marlowe-code.dev:8443/settings",
+        "https://anna:geese47@marlowe-code.dev/settings",
+        "https://marlowe.internal/settings",
+        "@anna_k",
+        "@marta",
+        "@rose-green",
+    ],
+)
+def test_addresses_and_handles_of_others_are_hidden_in_the_prompt(gateway, private):
+    system = f"{SYSTEM}Write to the user as in {private} today.\n"
+    sent = release(gateway, "anthropic.messages", anthropic([user("hi")], system))
+    assert private not in own_part(sent)
+
+
+def test_an_address_of_the_writers_own_is_hidden_in_the_prompt(gateway):
+    system = f"{SYSTEM}My site: https://marlowe-code.dev/notes\n"
+    sent = release(gateway, "anthropic.messages", anthropic([user("hi")], system))
+    assert "https://marlowe-code.dev/notes" not in own_part(sent)
+
+
+def test_addresses_and_handles_like_the_prompts_are_hidden_in_a_users_text(gateway):
+    messages = [user("Ask @plugin-name today. It runs at https://marlowe-code.dev/notes now.")]
+    sent = said(release(gateway, "anthropic.messages", anthropic(messages)))
+    assert "@plugin-name" not in sent
+    assert "marlowe-code.dev" not in sent
+
+
+NUMBERED = """\
+     3\tphone: +47 22 85 50 50
+     4\taccount: 8601 11 17947
+     5\tother
+     6\tkonto 86011117947
+     7\t12
+"""
+
+
+def test_line_numbers_of_a_tool_stay(gateway):
+    sent = release(gateway, "anthropic.messages", anthropic(result_of(NUMBERED)))
+    shown = sent["messages"][-1]["content"][0]["content"]
+    assert [line[:7] for line in shown.splitlines()] == [f"     {n}\t" for n in range(3, 8)]
+    assert "22 85" not in shown
+    assert "17947" not in shown
+
+
 # ---- doubt is not spread -------------------------------------------------------------------------
 
 AFTERWARDS = "The colour sage goes with rosalind pink. Rosalind pink is on the list."
@@ -306,7 +358,9 @@ def test_names_in_prose_and_of_people_are_not(text):
     assert "marlowe" not in application_words.collect_words([], [text]).words
 
 
-@pytest.mark.parametrize("sign", ["a_", "A1-", "~/", "ab.", "/", ".", "://", "`x", "~.", "a:"])
+@pytest.mark.parametrize(
+    "sign", ["a_", "A1-", "~/", "ab.", "/", ".", "://", "`x", "~.", "a:", "@a/"]
+)
 def test_reading_words_takes_linear_time(sign):
     start = time.perf_counter()
     application_words.collect_words([], [sign * 40_000])

@@ -25,7 +25,8 @@ from textveil.gateway.request.request_record import RequestRecord
 from textveil.gateway.request_flow import RequestFlow
 from textveil.pipeline.consistent import Replay
 from textveil.session import MessageChain, SessionStore, Utterance
-from textveil.session.conversations import Link, MemoryLinkStore, PrefixCache
+from textveil.session.conversations import Link, PrefixCache
+from textveil.session.memory_links import MemoryLinkStore
 from textveil.session.sql.ledger import Ledger
 
 KEY, OTHER = "Bearer one", "Bearer other"

@@ -329,6 +329,47 @@ def test_it_fits_a_narrow_screen(visit, opened, profile):
     audited(page)
 
 
+def test_all_columns_of_the_last_requests_are_seen_on_a_narrow_screen(visit, opened):
+    page = visit(opened.url, width=390)
+    typed(page)
+    expect(page.locator(".mark").first).to_be_visible()
+    page.locator("#model").fill("small")
+    for i in range(1, 4):
+        page.locator("#ask").click()
+        expect(page.locator("#requests tbody tr").nth(i - 1)).to_be_visible()
+        expect(page.locator("#restored-about")).to_contain_text("Answered by small")
+        expect(page.locator("#restored")).to_contain_text(f"Dear Anna {CANARY}, I write to")
+        expect(page.locator("#ask")).to_be_enabled()
+    cells = page.locator("#requests tbody tr").first.locator("td")
+    assert cells.count() == 5
+    for i in range(5):
+        box = cells.nth(i).bounding_box()
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 390
+    names = [cells.nth(i).get_attribute("data-name") for i in range(5)]
+    assert names == ["Time", "Route", "Hidden", "Status", "ms added"]
+    assert (
+        page.locator("#requests").evaluate("table => table.parentElement.clientHeight") <= 24 * 17
+    )
+    assert narrow(page)
+    audited(page)
+
+
+def test_tables_do_not_grow_without_end(visit, opened):
+    def answer(route):
+        row = {"time": 1, "operation": "openai.chat", "hidden": "", "status": 200, "reason": ""}
+        content = {"requests": [{**row, "milliseconds": i} for i in range(500)], "budgets": None}
+        route.fulfill(json=content)
+
+    page = visit("about:blank")
+    page.route("**/playground/activity", answer)
+    page.goto(opened.url)
+    expect(page.locator("#requests tbody tr")).to_have_count(200)
+    assert (
+        page.locator("#requests").evaluate("table => table.parentElement.clientHeight") <= 24 * 17
+    )
+
+
 # ---- keys of the gateway, and other sites ----------------------------------------------------------------------------
 
 

@@ -52,6 +52,7 @@ requests: 60
 budget: {{epsilon: 40, days: 30}}
 limit: 1000000
 timeout: 30
+memory: 512
 tls: {{certificate: chain.pem, key: key.pem}}
 playground: everywhere
 hosts: [veil.example.org]

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     fields={
         "said": (
             *(Policy, "upstream", "hosts", "timeout", "limit", "media", "schemas", "unknown"),
-            *("users", "playground"),
+            *("users", "playground", "memory"),
         ),
         "running": (ServingOptions,),
     },

@@ -254,6 +254,10 @@ FIELD_OPTIONS: dict[str, dict[str, SharedOption]] = {
             metavar="SECONDS", help="The longest wait for the model, or for a tool."
         ),
         "limit": SharedOption(metavar="BYTES", help="The largest request that is accepted."),
+        "memory": SharedOption(
+            metavar="MEGABYTES",
+            help="The memory for released messages; those not used for longest go first.",
+        ),
         "media": SharedOption(
             help="Images, audio, files and token ids: pass sends them unprotected."
         ),
@@ -287,6 +291,13 @@ FIELD_OPTIONS: dict[str, dict[str, SharedOption]] = {
             metavar="CHARACTERS",
             help="Requests with more characters of new text than this wait in a queue of their "
             "own.",
+        ),
+        "body_timeout": SharedOption(
+            metavar="SECONDS",
+            help="How long a client may send nothing of its request; then it gets 408.",
+        ),
+        "keepalive": SharedOption(
+            metavar="SECONDS", help="How long a connection without a request stays open."
         ),
     },
     "ToolServer": {

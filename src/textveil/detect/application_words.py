@@ -9,7 +9,9 @@ given name, and one false hit would change it in every text. So a word that the 
 as a name of a thing (a tool, a key, an enum word, a model, a file, a command) lifts what was found
 **in doubt**, and nothing else:
 
-- in the application's own texts, a span of nothing but such words and ordinary ones;
+- in the application's own texts, a span of nothing but such words and ordinary ones, also a web
+  address on an unknown host; and a name behind an at sign of nothing but ordinary words
+  (`@plugin-name`);
 - in texts of users and tools, only a file name, path or model that the application states
   literally. There the bare word is read like any other: an employee may be called like the agent.
 
@@ -23,15 +25,16 @@ from functools import lru_cache
 from textveil.detect.detectors import load_detector
 from textveil.detect.normalization import split_atoms
 from textveil.detect.occurrences import PrivateValue
+from textveil.detect.patterns.hosts import OWNER_WORDS
 from textveil.detect.spans import NAMES, PRIVACY_THRESHOLD, Span
 from textveil.text import LazyPattern, is_ordinary, lexicon
+from textveil.text.text_cache import TextCache
 
 CERTAIN = 0.9
 """The score from which an identifier that was found by its looks is certain."""
 
-SHORT_TEXT, MAX_SHORT_TEXTS, MAX_LONG_TEXTS = 4_000, 10_000, 100
-"""The longest short text, in characters, and the numbers of short and of long texts whose words are
-cached: clients send the same ones with every request."""
+MAX_NAMES = 10_000
+"""The number of names whose words are cached: clients send the same ones with every request."""
 
 MAX_NAME_CHARACTERS = 200
 """The longest name of a thing."""
@@ -51,6 +54,18 @@ _IDENTIFIER = LazyPattern(
 
 _QUOTED = LazyPattern(r"`([\p{L}\p{N}_.~/\\:\-]{2,80})(?: [^`\n]{1,200})?`")
 """The first word of a command or name in backquotes."""
+
+_SCOPE = LazyPattern(r"(?<![\w.@/])@([a-z0-9][a-z0-9._\-]{1,80})(?=/[a-z0-9])")
+"""The scope of a package: `@scope/package`."""
+
+_ADDRESS = LazyPattern(
+    r"(?i)(?:https?://)?(?:www\.)?(?P<host>[a-z0-9\-]+(?:\.[a-z0-9\-]+)*)\.[a-z]{2,12}"
+    r"(?P<path>(?:/[\w.\-]*)*)"
+)
+"""A plain address of the web: no user, port, query, fragment or home of a user."""
+
+_UNKNOWN_SITE = 0.7
+"""The privacy of an address on an unknown host. That of somebody's own is higher."""
 
 _SEPARATOR = LazyPattern(r"[/\\:]+")
 _PUNCTUATED = LazyPattern(r"[._~\-]|\d")
@@ -81,6 +96,21 @@ class ApplicationWords:
             return False
         return type_ != "PERSON" or len(names) < 2
 
+    def covers_address(self, address: str) -> bool:
+        """True if a web address is plain, and of nothing but these words.
+
+        Ordinary words count, too, but not for the whole host. A name of a person beside another
+        word is a name in full.
+        """
+        match = _ADDRESS.fullmatch(address)
+        if match is None:
+            return False
+        host, path = ({atom.text for atom in split_atoms(part)} for part in match.groups())
+        names = {word for word in host | path if not _is_common(word)}
+        if host.isdisjoint(self.words) or not names <= self.words:
+            return False
+        return len(names) < 2 or names.isdisjoint(lexicon.read_lists()[0])
+
     def is_doubtful(self, span: Span, text: str) -> bool:
         """True if a span was found in doubt."""
         value = text[span.start : span.end]
@@ -100,9 +130,13 @@ class ApplicationWords:
             text: its text.
             is_own: whether the application wrote the text.
         """
+        value = text[span.start : span.end]
+        if is_own and span.type == "URL" and span.privacy_score <= _UNKNOWN_SITE:
+            is_writers = OWNER_WORDS.compiled.search(text, max(0, span.start - 40), span.start)
+            return is_writers is None and self.covers_address(value)
         if not self.is_doubtful(span, text):
             return False
-        if is_own and self.covers(span.type, text[span.start : span.end]):
+        if is_own and (self.covers(span.type, value) or _is_mentioned_word(span.type, value)):
             return True
         return self.states(text, span.start, span.end)
 
@@ -148,6 +182,15 @@ def is_in_full(type_: str, value: str) -> bool:
     return words[0].text in lexicon.read_lists()[0] or any(not _is_common(w.text) for w in words)
 
 
+def _is_mentioned_word(type_: str, value: str) -> bool:
+    """True if a name behind an at sign is of ordinary words, and of no names."""
+    if type_ != "HANDLE" or not value.startswith("@"):
+        return False
+    words = [atom.text for atom in split_atoms(value)]
+    names = lexicon.read_lists()[0]
+    return all(len(word) > 2 and is_ordinary(word) and word not in names for word in words)
+
+
 def _is_common(word: str) -> bool:
     return len(word) < 3 or word.isdigit() or is_ordinary(word)
 
@@ -160,14 +203,14 @@ def collect_words(names: Iterable[str], texts: Sequence[str]) -> ApplicationWord
         texts: its texts: system prompts, and what it says about its tools.
     """
     found = [_read_name(name) for name in names]
-    found += [(_read_short if len(text) <= SHORT_TEXT else _read_long)(text) for text in texts]
+    found += map(_read_cached, texts)
     return ApplicationWords(
         frozenset().union(*(each.words for each in found)),
         frozenset().union(*(each.parts for each in found)),
     )
 
 
-@lru_cache(MAX_SHORT_TEXTS)
+@lru_cache(MAX_NAMES)
 def _read_name(name: str) -> ApplicationWords:
     parts = [part for part in _SEPARATOR.split(name) if _PUNCTUATED.search(part)]
     words = [atom.text for atom in split_atoms(name) if len(atom.text) > 1]
@@ -184,6 +227,11 @@ def _read_text(text: str) -> ApplicationWords:
         and _IDENTIFIER.fullmatch(text[start:end].rstrip(".:"))
     ]
     places += [match.span(1) for match in _QUOTED.finditer(text)]
+    places += [
+        match.span(1)
+        for match in _SCOPE.finditer(text)
+        if not any(atom.text in lexicon.read_lists()[0] for atom in split_atoms(match[1]))
+    ]
     if not places:
         return NO_WORDS
     private = [
@@ -204,5 +252,4 @@ def _read_text(text: str) -> ApplicationWords:
     )
 
 
-_read_short = lru_cache(MAX_SHORT_TEXTS)(_read_text)
-_read_long = lru_cache(MAX_LONG_TEXTS)(_read_text)
+_read_cached = TextCache(_read_text)

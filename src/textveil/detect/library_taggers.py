@@ -13,6 +13,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self
 
@@ -22,7 +23,7 @@ import textveil.models as encoder
 from textveil.config.extras import import_library
 from textveil.detect.patterns.addresses import ROOMS, UNITS
 from textveil.detect.patterns.hosts import DATA_CENTRE
-from textveil.detect.spans import Span
+from textveil.detect.spans import NAMES, NUMBER_TYPES, Span
 from textveil.errors import ConfigError, DetectorError, ModelError, quote_short
 from textveil.randomness import Flags
 from textveil.table import fetch
@@ -157,9 +158,9 @@ class TaggerDetector:
         encoded text is searched separately (`encodings`).
 
         The tagger does not see whitespace: an entity with a line break or a column gap in it is
-        split there. Small public words at the ends of a name (from, 's, a comma) are dropped, and
-        hyphens at the ends of a user name. Entities that are only a slug or a measured number are
-        dropped, too.
+        split there, and the number of a line ends a number. Small public words at the ends of a
+        name (from, 's, a comma) are dropped, and hyphens at the ends of a user name. Entities that
+        are only a slug or a measured number are dropped, too.
         """
         tokens = tokenize(texts)
         if self._is_cutting_words and (goes_on := _mark_continuations(tokens)).any():
@@ -184,9 +185,11 @@ class TaggerDetector:
                 continue
             if _is_slug(entity, places, tokens.words[words.start : words.stop], slugs[entity.text]):
                 continue
-            for start, end in _drop_header(
-                entity.type, texts[entity.text], [*_join_words(texts[entity.text], places)]
-            ):
+            parts = [*_join_words(texts[entity.text], places)]
+            if convert_label(entity.type) in NUMBER_TYPES:
+                parts = _drop_line_numbers(texts[entity.text], parts)
+            parts = _drop_paragraphs(entity.type, texts[entity.text], parts)
+            for start, end in _drop_header(entity.type, texts[entity.text], parts):
                 score = min(entity.score, 1.0)  # a sum of probabilities
                 private, evidence = entity.private, entity.evidence
                 spans.append(
@@ -300,8 +303,65 @@ def _drop_header(type_: str, text: str, parts: list[tuple[int, int]]) -> list[tu
         "\n\n",
     ):
         return parts
-    first = text[slice(*parts[0])].lower().split()
-    return parts[all(is_ordinary(word) and word not in lexicon.read_lists()[0] for word in first) :]
+    return parts[_is_of_ordinary_words(text[slice(*parts[0])]) :]
+
+
+def _drop_paragraphs(type_: str, text: str, parts: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Drops parts of a name over several paragraphs that are only ordinary words.
+
+    No name goes on behind an empty line: a heading and the first word below it are none.
+    """
+    gaps = [text[end:start] for (_, end), (start, _) in pairwise(parts)]
+    if convert_label(type_) not in NAMES or not any(gap.count("\n") > 1 for gap in gaps):
+        return parts
+    return [part for part in parts if not _is_of_ordinary_words(text[slice(*part)])]
+
+
+def _is_of_ordinary_words(value: str) -> bool:
+    """True if all words are ordinary ones, and none is a listed name."""
+    words, names = value.lower().split(), lexicon.read_lists()[0]
+    return all(is_ordinary(word) and word not in names for word in words)
+
+
+_LINE_NUMBER = re.compile(r"[ ]{0,8}(\d{1,6})(?:[ ]?[\t→|:])+")
+"""A number that a program puts before a line that it shows."""
+_MIN_FURTHER_CHARACTERS = 5
+"""The fewest letters and digits that are private behind the line number that ends a number."""
+
+
+def _drop_line_numbers(text: str, parts: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Drops the numbers of lines from the parts of a number.
+
+    A number ends there: few characters on the lines below are dropped, too, while many may be
+    another value. At its start, a counter may be a column of a table unless it is aligned.
+    """
+    remaining: list[tuple[int, int]] = []
+    is_ended = False
+    for start, end in parts:
+        begin = _skip_line_number(text, start, is_aligned=not remaining)
+        is_ended |= begin > start and bool(remaining)
+        start = min(begin, end)
+        if not is_ended or sum(map(str.isalnum, text[start:end])) >= _MIN_FURTHER_CHARACTERS:
+            remaining += [(start, end)] if start < end else []
+    return remaining
+
+
+def _skip_line_number(text: str, start: int, *, is_aligned: bool) -> int:
+    """Returns where a part goes on behind the number of its line.
+
+    That number is one more than the one above.
+
+    Args:
+        text: the text.
+        start: the start of the part; it is returned if no line number is there.
+        is_aligned: whether spaces must fill the number up.
+    """
+    line = text.rfind("\n", 0, start) + 1
+    number = _LINE_NUMBER.match(text, line)
+    if number is None or number.start(1) != start or (is_aligned and text[line] != " "):
+        return start
+    above = _LINE_NUMBER.match(text, text.rfind("\n", 0, line - 1) + 1) if line else None
+    return number.end() if above and int(above[1]) + 1 == int(number[1]) else start
 
 
 def _trim_hyphens(words: Sequence[str], start: int, end: int) -> range:

@@ -83,6 +83,10 @@ class Atom(NamedTuple):
         return f"Atom({self.start}, {self.end})"
 
 
+MAX_CACHED = 500
+"""Most characters of a word or value that a cache keeps, so that its memory is bounded."""
+
+
 @lru_cache(1 << 16)
 def fold_word(word: str) -> str:
     """Removes case, accents, width and invisible characters from a word."""
@@ -99,7 +103,7 @@ def split_atoms(text: str) -> list[Atom]:
         Atom(
             match.start(),
             match.end(),
-            fold_word(word),
+            fold_word(word) if len(word) <= MAX_CACHED else fold_word.__wrapped__(word),
             word.isascii() or _IS_UNSPACED.match(word) is None,
         )
         for match in _ATOM.finditer(text)
@@ -107,18 +111,24 @@ def split_atoms(text: str) -> list[Atom]:
     ]
 
 
-@lru_cache(1 << 15)
 def normalize_value(type_: str, value: str) -> str:
     """Returns the normalized form by which values of a type compare.
 
     Names, addresses and numbers are compared without case, accents, hyphens, spaces and invisible
     characters; other values without case, width and invisible characters.
     """
+    return (_normalize_cached if len(value) <= MAX_CACHED else _normalize)(type_, value)
+
+
+def _normalize(type_: str, value: str) -> str:
     joined = "".join([atom.text for atom in split_atoms(value)]) if type_ in LOOSE_TYPES else ""
     if joined:
         return joined
     normalized = unicodedata.normalize("NFKC", value).casefold()
     return " ".join(regex.sub(r"\p{Cf}+", "", normalized).split()) or value
+
+
+_normalize_cached = lru_cache(1 << 15)(_normalize)
 
 
 def find_core_atoms(type_: str, value: str) -> list[Atom]:

@@ -23,6 +23,7 @@ import regex
 from textveil.detect.encodings import DecodedText, decode_escapes, map_to_decoded, map_to_original
 from textveil.detect.normalization import (
     LOOSE_TYPES,
+    MAX_CACHED,
     MIN_PART_LETTERS,
     Atom,
     find_core_atoms,
@@ -34,6 +35,7 @@ from textveil.detect.normalization import (
 )
 from textveil.detect.spans import LISTED_TYPE, NAMES, REPEATED_SOURCE, Span
 from textveil.text import LazyPattern, is_ordinary, is_public, lookup_ranks, vocabulary
+from textveil.text.text_cache import TextCache
 
 MIN_DISTINCT_RANK = 20_000
 """The rank in public text from which a word identifies an organization."""
@@ -98,7 +100,8 @@ class PrivateValue:
     @property
     def forms(self) -> "tuple[Form, ...]":
         """The forms to search for."""
-        return _get_forms(self)
+        short = len(self.text) <= MAX_CACHED
+        return _get_forms(self) if short else _get_forms.__wrapped__(self)
 
 
 class Form(NamedTuple):
@@ -333,7 +336,7 @@ def may_hold(text: str, values: Iterable[PrivateValue]) -> bool:
     return bool(heads) and not heads.isdisjoint(_list_heads(text))
 
 
-@lru_cache(1 << 10)
+@TextCache
 def _list_heads(text: str) -> frozenset[str]:
     """Lists the first characters of all forms that could occur in a text."""
     units = split_atoms(text)

@@ -37,7 +37,7 @@ Lower finds more strangers inside an article, but the list of known persons is s
 twice as many public names of prompts went at .5 as without a second reading.
 """
 
-NAMESAKE_ALONE = 0.85
+NAMESAKE_ALONE = 0.79
 """The probability from which somebody called like a known person is private.
 
 The sentence is read alone, with another name in it.

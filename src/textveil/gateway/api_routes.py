@@ -139,7 +139,8 @@ async def _admit(
     identify = partial(gateway.identify_caller, request.headers, counts=True)
     # Keys are looked up in a file, for which the event loop must not wait.
     caller = identify() if gateway.policy.keys is None else await run_in_threadpool(identify)
-    body = await read_request(request, operation, gateway.policy.limit)
+    limits = gateway.policy.limit, gateway.running.body_timeout
+    body = await read_request(request, operation, *limits)
     rules = gateway.policy.rules
     record.note_request_model(body.get("model"), [name for rule in rules for name in rule.models])
     if rules:

@@ -32,6 +32,9 @@ from textveil.pipeline import Privatizer
 from textveil.randomness import read_entropy
 from textveil.session import PrefixCache, Session, SessionStore, Utterance
 
+MEGABYTE = 1_000_000
+"""Bytes of a megabyte."""
+
 MAX_COMBINATIONS = 64
 """Maximal number of rule combinations kept loaded, beyond the single rules."""
 
@@ -55,6 +58,9 @@ class ServingOptions:
             an error.
         long: characters of new text from which a request waits in a separate lane.
         queue: how many requests may wait in a lane; others are refused.
+        body_timeout: seconds in which a client may send nothing of its request's body, and in which
+            the head of a request must be there.
+        keepalive: seconds that a connection without a request stays open.
         nobody: secret that names the account of conversations without a key; workers that share a
             store must share it, too.
     """
@@ -64,6 +70,8 @@ class ServingOptions:
     grace: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 20.0
     long: Annotated[int, Field(ge=1)] = 20_000
     queue: Annotated[int, Field(ge=1)] = 200
+    body_timeout: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 30.0
+    keepalive: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 30.0
     nobody: bytes = Field(default_factory=lambda: read_entropy(32), repr=False)
 
 
@@ -163,6 +171,8 @@ class Gateway:
             upstream=upstream,
             policy=policy,
         )
+        # All variants together have one memory; names of links differ where the options do.
+        vars(built)["prefix_cache"] = self.prefix_cache
         with lock:
             combined = [combination for combination in variants if len(combination) > 1]
             # Requests choose the combinations, so their number must be bounded.
@@ -235,10 +245,15 @@ class Gateway:
     def _keyless_account(self) -> str:
         return f"no-key-{self.store.pseudonym(self.running.nobody)}"
 
+    @property
+    def _memory(self) -> int:
+        """Bytes for conversations: a quarter for those that were read, the rest for rows."""
+        return self.policy.memory * MEGABYTE
+
     @cached_property
     def prefix_cache(self) -> PrefixCache:
         """Prefix cache of conversations that were read."""
-        return PrefixCache()
+        return PrefixCache(max_bytes=self._memory // 4)
 
     @cached_property
     def guardrail_sessions(self) -> GuardrailSessions:
@@ -273,6 +288,7 @@ class Gateway:
         """Loads the models by releasing an example text in a throwaway session."""
         for gateway in [self.current, *self.current._variants[1].values()]:
             gateway.release_message(EXAMPLE_MESSAGE, Session())
+        self.current.store.set_memory(self._memory - self._memory // 4)
 
     def check_origin(self, headers: Mapping[str, str]) -> RequestError | None:
         """Returns the refusal of a request that another web site makes.

@@ -23,6 +23,7 @@ from textveil.gateway.app import build_application
 from textveil.gateway.gateway import Gateway
 from textveil.gateway.playground import Playground
 from textveil.gateway.policy.policy import Policy, TlsFiles
+from textveil.gateway.serve.connection import build_protocol
 from textveil.gateway.serve.process import ServerProcess
 
 if TYPE_CHECKING:
@@ -235,13 +236,14 @@ def create_server(
     return GracefulServer(
         uvicorn.Config(
             build_application(gateway, playground),
-            http="h11",
+            http=build_protocol(gateway.running.body_timeout),
             ws="none",
             lifespan="on",
             log_level="warning",
             access_log=False,
             server_header=False,
             timeout_graceful_shutdown=CLOSE_SECONDS,
+            timeout_keep_alive=gateway.running.keepalive,  # type: ignore[arg-type]
             ssl_context_factory=None if tls is None else lambda *_: tls,
         )
     )

@@ -17,7 +17,6 @@ same message of the same account are used again, and its private values are hidd
 """
 
 import json
-import time
 from collections import ChainMap, OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -32,7 +31,6 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, create_model
 from textveil.detect import may_hold
 from textveil.session.snapshot import FACT_KINDS, Facts, SessionDelta, Snapshot, Source
 from textveil.session.spending import ALL_TABLES, Spend, sum_spends
-from textveil.session.sql.encryption import derive
 from textveil.session.state import Session
 
 if TYPE_CHECKING:
@@ -41,14 +39,14 @@ if TYPE_CHECKING:
 REPEAT_PREFIX = "again "
 """Prefix of laws whose draws are stored by the message text's digest."""
 
-LINK_SECONDS = 86_400
-"""Seconds that unused links stay in memory."""
-
-MAX_LINKS = 100_000
-"""Most links in memory; those least recently used go first."""
-
 MAX_PREFIXES = 200
 """Most parsed conversations in memory."""
+
+MAX_PREFIX_BYTES = 64_000_000
+"""Bytes of parsed conversations in memory, if nobody says otherwise."""
+
+PARSED_BYTES = 4
+"""Bytes that a parsed conversation takes, for each byte of its rows."""
 
 USER_ROLES = ("user", "human", "system", "developer", "besides")
 """Roles of messages by a user, or by the program's author."""
@@ -120,13 +118,22 @@ class LinkStore(Protocol):
         """Derives a row name from parts, without revealing them."""
 
     def get(self, names: Sequence[bytes]) -> dict[bytes, bytes]:
-        """Returns the existing rows among some names."""
+        """Returns the existing rows among some names, those of a chain in order."""
+
+    def get_child(self, name: bytes, parents: Mapping[bytes, bytes]) -> bytes | None:
+        """Returns a row that follows others; None if they have changed.
+
+        Args:
+            name: name of the row.
+            parents: all rows before it in its chain, in order, as they were read or stored.
+        """
 
     def add(
         self,
         new_rows: Mapping[bytes, bytes],
         replacements: Mapping[bytes, bytes],
         reservations: Sequence["Reservation"] = (),
+        parents: Mapping[bytes, bytes] | None = None,
     ) -> None:
         """Stores rows and confirms their reservations in one transaction.
 
@@ -134,6 +141,8 @@ class LinkStore(Protocol):
             new_rows: rows to add where the name is free.
             replacements: rows that replace an earlier content.
             reservations: charges of the releases in these rows.
+            parents: rows of the chain that the new rows follow, in order. A store that has
+                forgotten one of them, or has another, does not store the new rows.
         """
 
     def swap(self, name: bytes, old_content: bytes | None, content: bytes) -> bool:
@@ -146,77 +155,6 @@ class LinkStore(Protocol):
             old_content: expected content, as `get` returned it; None for no row.
             content: new content, which may be there already.
         """
-
-
-class MemoryLinkStore:
-    """Links in this process.
-
-    Args:
-        key: HMAC key of the names.
-        rows: rows of all accounts, the most recently used ones at the end.
-        lock: lock of the rows.
-        ledger: counts spending; None where nothing does.
-    """
-
-    def __init__(
-        self,
-        key: bytes,
-        rows: "OrderedDict[bytes, tuple[float, bytes]]",
-        lock: Lock,
-        ledger: "Ledger | None" = None,
-    ) -> None:
-        self._key, self._rows, self._lock, self.ledger = key, rows, lock, ledger
-
-    def derive_name(self, *parts: bytes) -> bytes:
-        """See `LinkStore`."""
-        return derive(self._key, *parts)
-
-    def get(self, names: Sequence[bytes]) -> dict[bytes, bytes]:
-        """See `LinkStore`."""
-        contents = {}
-        with self._lock:
-            self._forget()
-            for name in names:
-                if name in self._rows:
-                    contents[name] = self._rows.pop(name)[1]
-                    self._rows[name] = time.monotonic(), contents[name]
-        return contents
-
-    def add(
-        self,
-        new_rows: Mapping[bytes, bytes],
-        replacements: Mapping[bytes, bytes],
-        reservations: Sequence["Reservation"] = (),
-    ) -> None:
-        """See `LinkStore`."""
-        with self._lock:
-            for name, content in {**new_rows, **replacements}.items():
-                former = self._rows.pop(name, None)
-                # The first release of a message stays, because it may have been sent already.
-                new_content = former[1] if former is not None and name in new_rows else content
-                self._rows[name] = time.monotonic(), new_content
-            self._forget()
-        # After the rows: what a crash leaves unconfirmed counts as spent.
-        for reservation in reservations:
-            assert self.ledger is not None, "or nothing was charged"
-            self.ledger.confirm(reservation)
-
-    def swap(self, name: bytes, old_content: bytes | None, content: bytes) -> bool:
-        """See `LinkStore`."""
-        with self._lock:
-            former = self._rows.get(name, (0.0, None))[1]
-            if former not in (old_content, content):
-                return False
-            self._rows.pop(name, None)
-            self._rows[name] = time.monotonic(), content
-            return True
-
-    def _forget(self) -> None:
-        while self._rows:
-            name, (last_use, _) = next(iter(self._rows.items()))
-            if len(self._rows) <= MAX_LINKS and last_use > time.monotonic() - LINK_SECONDS:
-                return
-            del self._rows[name]
 
 
 class ChainSession(Session):
@@ -312,14 +250,12 @@ class PrefixCache:
 
     Args:
         max_entries: number of entries; those least recently used go first.
+        max_bytes: bytes of all entries, about.
     """
 
-    def __init__(self, max_entries: int = MAX_PREFIXES) -> None:
-        self._max_entries, self._prefixes, self._lock = (
-            max_entries,
-            OrderedDict[bytes, _Prefix](),
-            Lock(),
-        )
+    def __init__(self, max_entries: int = MAX_PREFIXES, max_bytes: int = MAX_PREFIX_BYTES) -> None:
+        self._max_entries, self._max_bytes, self.used_bytes = max_entries, max_bytes, 0
+        self._prefixes, self._lock = OrderedDict[bytes, _Prefix](), Lock()
 
     def find(self, names: Sequence[bytes], rows: Sequence[bytes]) -> "_Prefix":
         """Finds the longest cached prefix of a conversation.
@@ -339,10 +275,11 @@ class PrefixCache:
     def keep(self, name: bytes, prefix: "_Prefix") -> None:
         """Caches a conversation prefix by the name of its last link."""
         with self._lock:
+            former = self._prefixes.pop(name, None)
+            self.used_bytes += prefix.size - (0 if former is None else former.size)
             self._prefixes[name] = prefix
-            self._prefixes.move_to_end(name)
-            while len(self._prefixes) > self._max_entries:
-                self._prefixes.popitem(last=False)
+            while len(self._prefixes) > self._max_entries or self.used_bytes > self._max_bytes:
+                self.used_bytes -= self._prefixes.popitem(last=False)[1].size
 
 
 class _Prefix(NamedTuple):
@@ -354,6 +291,11 @@ class _Prefix(NamedTuple):
 
     def __repr__(self) -> str:
         return f"_Prefix({len(self.links)} links)"
+
+    @property
+    def size(self) -> int:
+        """Bytes that it takes, about."""
+        return PARSED_BYTES * sum(map(len, self.rows))
 
 
 class MessageChain:
@@ -417,6 +359,8 @@ class MessageChain:
         contents = store.get(self._names)
         self.can_continue = len(state_rows) == len(state_names)
         self.links: list[Link] = []
+        # The row of each link; None for a link that has none in this chain.
+        self._rows: list[bytes | None] = []
         state = Snapshot()
         if self.can_continue:
             rows = state_rows + [
@@ -425,6 +369,7 @@ class MessageChain:
                 for name in takewhile(contents.__contains__, self._names)
             ]
             state = self._read(rows, len(state_names), cache)
+            self._rows += rows[len(state_names) :]
         self.session = ChainSession(account, state, store.ledger, charge_total=charge_total)
         # For each link: was something drawn now, and is it sent again unchanged?
         self._outcomes = [(False, True)] * len(self.links)
@@ -504,6 +449,7 @@ class MessageChain:
             return False
         self._outcomes.append((False, True))
         self.links.append(replace(link, facts={}))
+        self._rows.append(None)
         return True
 
     def _release_message(
@@ -552,8 +498,11 @@ class MessageChain:
                     self._last_name, replace(new_link, facts=known)
                 )
             }
-        self._store.add(new_rows, replacements, session.reservations)
-        stored_link = Link.read(self._store.get([name]).get(name, new_link.dump()))
+        parents = self._get_parents(len(self.links))
+        self._store.add(new_rows, replacements, session.reservations, parents)
+        stored_row = self._store.get_child(name, parents) or new_link.dump()
+        stored_link = Link.read(stored_row)
+        self._rows.append(stored_row)
         # A concurrent request released the same message first: use its release.
         is_late = stored_link.texts != new_link.texts
         if is_late:
@@ -565,6 +514,11 @@ class MessageChain:
         has_draws = statement.get("drawn", 0) > 0 and not is_late
         self._outcomes.append((has_draws, not has_draws and (row is not None or is_late)))
         self.links.append(new_link)
+
+    def _get_parents(self, count: int) -> dict[bytes, bytes]:
+        """Returns the rows of the first links, by name, in order."""
+        pairs = zip(self._names[:count], self._rows, strict=False)
+        return {name: row for name, row in pairs if row is not None}
 
     @property
     def counts(self) -> dict[str, int]:
@@ -686,7 +640,8 @@ class MessageChain:
         for sent_text, restored_text in signed_pairs:
             new_rows[self._derive_signed_name(restored_text)] = json.dumps(sent_text.text).encode()
         if new_rows:
-            self._store.add(new_rows, replacements)
+            parents = self._get_parents(self._message_count)
+            self._store.add(new_rows, replacements, parents=parents)
 
     def _find_private(self, texts: Sequence[str]) -> dict[Any, Any]:
         """Returns the known private values that occur in these texts."""

@@ -7,7 +7,6 @@ Not here: what a session does (`state`), and sessions in a database (`database_s
 
 import hmac
 import os
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock
@@ -19,7 +18,8 @@ from textveil.config import registry
 from textveil.errors import ConfigError, InputError, StoreError, quote
 from textveil.randomness import read_entropy
 from textveil.session import session_file as file
-from textveil.session.conversations import LinkStore, MemoryLinkStore
+from textveil.session.conversations import LinkStore
+from textveil.session.memory_links import MemoryLinkStore, MemoryRows
 from textveil.session.snapshot import SessionDelta, Snapshot
 from textveil.session.state import Session, check_names
 
@@ -142,6 +142,9 @@ class SessionStore:
         """
         raise ConfigError(NO_CONVERSATIONS_MESSAGE)
 
+    def set_memory(self, max_bytes: int) -> None:
+        """Sets the bytes that conversations may take in this process."""
+
     def pseudonym(self, secret: bytes) -> str:
         """Derives a stable pseudonym from a secret without revealing the secret.
 
@@ -189,12 +192,17 @@ class MemoryStore(SessionStore):
         self._lock, self._ledger = Lock(), ledger
         self._sessions: dict[tuple[str, str], Session] = {}
         self._key = read_entropy(32)
-        self._links: OrderedDict[bytes, tuple[float, bytes]] = OrderedDict()
+        self._links = MemoryRows()
 
     def links(self, account: str) -> MemoryLinkStore:
         """See `SessionStore`; links that are not used for a day are forgotten."""
         key = hmac.digest(self._key, b"account" + account.encode(), "sha256")
-        return MemoryLinkStore(key, self._links, self._lock, self._ledger)
+        return MemoryLinkStore(key, self._links, self._ledger)
+
+    def set_memory(self, max_bytes: int) -> None:
+        """See `SessionStore`."""
+        with self._links.lock:
+            self._links.set_bound(max_bytes)
 
     @property
     def ledger(self) -> "Ledger":

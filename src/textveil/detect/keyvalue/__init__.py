@@ -604,13 +604,34 @@ def _is_full(case: _Case) -> bool:
 
 def _is_login(case: _Case) -> bool:
     cell, name = case.cell, case.content
-    if name.lower() == cell.key.lower() or is_example(name):
+    if name.lower() == cell.key.lower() or is_example(name) or _is_speech(case):
         return False
     if _fills_field(case):
         return case.value.likely or not is_ordinary(name)
     if cell.form:
         return case.value.likely or (not is_ordinary(name) and case.is_near_person())
     return _is_assigned(case) and not is_ordinary(name)
+
+
+_ANSWER = re.compile(r"^[ \t>*]{0,8}assistant[ *]{0,3}:", re.IGNORECASE | re.MULTILINE)
+"""The start of an answer in a dialogue with a model."""
+_MAX_TURN = 2_000
+"""The longest turn of a dialogue, in characters, beside an answer."""
+_FURTHER_WORD = re.compile(r" [^\W\d_]")
+
+
+def _is_speech(case: _Case) -> bool:
+    """True if a word begins a sentence of whoever the key names (`user: Where is it?`).
+
+    Further words follow, and it is an ordinary word, or a model answers in the turns beside.
+    """
+    start, end = max(0, case.cell.start - _MAX_TURN), case.value.end + _MAX_TURN
+    if not case.content.isalpha() or not _FURTHER_WORD.match(case.text, case.value.end):
+        return False
+    is_name = case.content.lower() in lexicon.read_lists()[0]
+    return not is_name and (
+        is_ordinary(case.content) or _ANSWER.search(case.text, start, end) is not None
+    )
 
 
 def _is_assigned(case: _Case) -> bool:

@@ -83,6 +83,15 @@ def is_login(value: str) -> bool:
     return not (called and "." in bare) and not _is_of_words(parts)
 
 
+_COMPOUND = LazyPattern(r"\p{L}+-(\p{Ll}+ed)")
+
+
+def is_adjective(value: str) -> bool:
+    """True if a compound ends in a participle: displayed to the user as Github-flavored text."""
+    match = _COMPOUND.fullmatch(value)
+    return match is not None and _is_word(match[1])
+
+
 def is_program(value: str) -> bool:
     """True if a part of a name is typical of programs."""
     return not vocabulary.get_words("program_words").isdisjoint(_WORDS.findall(value.lower()))
@@ -338,7 +347,7 @@ RULES = (
             [:]? [ ]? ["'(\[]? (?P<value>{_LOGIN}) (?![\w@(\[{{=]|[.]\w|://)"""
         ),
         score=0.75,
-        check=is_login,
+        check=lambda value: is_login(value) and not is_adjective(value),
         adjacent=True,
         **build_context(
             "login|username|user name|handle|nick|nickname|benutzername|logged in as|log in "
@@ -541,7 +550,8 @@ RULES = (
 )
 
 _MENTION = Expression(
-    r"(?<![\w.@/=\\+&]) @ (?P<name> [\p{L}_][\p{L}\p{N}_.\-]{1,30}+ ) (?<![.\-]) (?![\w/(=:@\[{<]|\.\w)"
+    r"(?<![\w.@/=\\+&]) @ (?P<name> [\p{L}_] (?: [\p{L}\p{N}_] | [.\-]+ (?=[\p{L}\p{N}_]) ){1,30}+ )"
+    r" (?![\w/(=:@\[{<]|\.\w)"
 )
 _ALWAYS = Expression(
     r"""(?: handle | insta(?:gram)? | twitter | tiktok | telegram | threads | discord | follow(?:ing|ed)? | dm

@@ -5,6 +5,7 @@ const EXAMPLE = `Please write a short, friendly reply to Anna Kowalski (anna.kow
 
 She moved from Lyon to 14 Harbour Street, Bristol on 3 May 2021 and asks why the refund of her deposit went to IBAN DE89 3704 0044 0532 0130 00. Her new landlord, Peter Marsh, can be reached at +44 20 7946 0958.`;
 
+const MAX_ROWS = 200; // of a table; later ones are left out
 const PAUSE = 180; // milliseconds without a key before a prompt is looked at
 const at = (id) => document.getElementById(id);
 const made = (name, { text, ...rest } = {}, ...children) => {
@@ -305,8 +306,13 @@ const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
 const figure = (value) => value.toLocaleString("en", { maximumSignificantDigits: 6 });
 
 function rows(table, cells) {
-  at(table).tBodies[0].replaceChildren(...cells.map((row) => made("tr", {}, ...row.map(([text, className = ""]) =>
-    made("td", { text, className })))));
+  const names = [...at(table).tHead.rows[0].cells].map((cell) => cell.textContent);
+  at(table).tBodies[0].replaceChildren(...cells.slice(0, MAX_ROWS).map((row) => made("tr", { role: "row" },
+    ...row.map(([text, className = ""], i) => {
+      const cell = made("td", { text, className, role: "cell" });
+      cell.dataset.name = names[i]; // a narrow screen shows it before the text
+      return cell;
+    }))));
   at(table).hidden = !cells.length;
 }
 

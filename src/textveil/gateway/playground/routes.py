@@ -35,6 +35,8 @@ from textveil.gateway.request.parsing import read_body
 from textveil.gateway.request.protect_message import build_promise
 from textveil.gateway.request.request_record import RequestRecord
 from textveil.session import Session, Utterance
+from textveil.session.conversations import build_delta
+from textveil.session.snapshot import FACT_KINDS
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -188,7 +190,9 @@ class Playground:
             ):  # the browser sends it, without headers, when the page closes
                 # Only with a key, if the gateway has keys.
                 await _run_in_thread(self._gateway.current.identify_caller, request.headers)
-            data = await read_body(request, self._gateway.current.policy.limit)
+            gateway = self._gateway.current
+            limits = gateway.policy.limit, gateway.running.body_timeout
+            data = await read_body(request, *limits)
             result = await handler(request, _parse(body, data))
             response: Response = result if isinstance(result, Response) else JSONResponse(result)
         # All are caught here: the server would log a message, which may hold text.
@@ -197,7 +201,7 @@ class Playground:
             if record is not None:
                 record.note_failure(refused)
             content = {"message": refused.full_message, "code": refused.code}
-            response = JSONResponse({"error": content}, refused.status)
+            response = JSONResponse({"error": content}, refused.status, headers=refused.headers)
         response.headers.update(PAGE_HEADERS)
         return response
 
@@ -368,7 +372,10 @@ class _PageReleaser:
         if message.texts != (self._release.text,):
             raise InputError("the playground sends only the prompt that its page shows")
         session.reserve(self._release.session.spends)
-        session.adopt(self._release.session.snapshot())
+        # Committed, so that the stored message has them: the page may ask again.
+        snapshot = self._release.session.snapshot()
+        facts = {kind: dict(getattr(snapshot, kind)) for kind in FACT_KINDS}
+        session.commit(build_delta(facts, session.snapshot().version))
         return [self._release.result.text], build_promise([self._release.result])
 
 

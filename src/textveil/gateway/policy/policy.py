@@ -307,6 +307,8 @@ class Policy:
         budget: budget of all texts of a key.
         limit: the largest request, in bytes.
         timeout: seconds to wait for data from an upstream.
+        memory: megabytes for released messages in this process; those least recently used are
+            forgotten, and released anew when they come again.
         tls: files for TLS.
         playground: the page at /: "local" where only this machine can reach the gateway,
             "everywhere", or "never".
@@ -338,6 +340,7 @@ class Policy:
     budget: KeyBudget | None = None
     limit: Annotated[int, Field(ge=1)] = 4_000_000
     timeout: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 60.0
+    memory: Annotated[int, Field(ge=1)] = 256
     tls: TlsFiles | None = None
     playground: Literal["local", "everywhere", "never"] = "local"
     hosts: Texts = ()

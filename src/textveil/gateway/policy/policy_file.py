@@ -236,7 +236,8 @@ def explain_policy(policy: Policy) -> list[str]:
         UNRESOLVED_TEXTS[policy.unresolved],
         (
             f"A request may have at most {policy.limit:,} bytes, and the upstream has "
-            f"{policy.timeout:g} seconds to answer."
+            f"{policy.timeout:g} seconds to answer. Released messages take at most "
+            f"{policy.memory:,} MB of memory."
         ),
     ]
     lines += _explain_options(policy)

@@ -4,6 +4,7 @@ In: an HTTP request. Out: JSON, or `RequestError`.
 Not here: which values are text (`parsed_request`), and callers (`active_policy`).
 """
 
+import asyncio
 import json
 from collections.abc import Mapping
 from contextlib import suppress
@@ -23,13 +24,16 @@ MAX_STEPS = 8
 """Steps of a path that say where a request is nested too deeply."""
 
 
-async def read_request(request: "Request", operation: Operation, max_bytes: int) -> dict[str, Any]:
+async def read_request(
+    request: "Request", operation: Operation, max_bytes: int, seconds: float
+) -> dict[str, Any]:
     """Reads the body, the path parameters and the query of a request.
 
     Args:
         request: the client's request.
         operation: the route of the request.
         max_bytes: the maximal size of the body, in bytes.
+        seconds: the longest wait for the next bytes of the body.
 
     Raises:
         RequestError: see `read_body`.
@@ -41,31 +45,28 @@ async def read_request(request: "Request", operation: Operation, max_bytes: int)
         values = request.query_params.getlist(name)
         parameters[name] = values if name.endswith("[]") else values[-1]
     return (
-        (await read_body(request, max_bytes) if operation.has_body else {})
+        (await read_body(request, max_bytes, seconds) if operation.has_body else {})
         | parameters
         | request.path_params
     )
 
 
-async def read_body(request: "Request", max_bytes: int) -> dict[str, Any]:
+async def read_body(request: "Request", max_bytes: int, seconds: float) -> dict[str, Any]:
     """Reads and checks the JSON body of a request.
 
     Args:
         request: the client's request.
         max_bytes: the maximal size of the body, in bytes.
+        seconds: the longest wait for the next bytes.
 
     Raises:
-        RequestError: the body is no JSON object, too large, or nested too deeply.
+        RequestError: the body is no JSON object, too large, too slow, or nested too deeply.
     """
     if (
         get_media_type(request.headers) != "application/json"
     ):  # web pages cannot send it to other sites
         raise RequestError(415, "a request must have the content type application/json")
-    content = bytearray()
-    async for piece in request.stream():
-        content += piece
-        if len(content) > max_bytes:
-            raise RequestError(413, f"a request must have at most {max_bytes:,} bytes")
+    content = await _receive(request, max_bytes, seconds)
     with suppress(ValueError, RecursionError):
         body = json.loads(content.decode())
         # Refuses lone surrogates and NaN.
@@ -75,6 +76,28 @@ async def read_body(request: "Request", max_bytes: int) -> dict[str, Any]:
     raise RequestError(
         400, f"the body must be a JSON object in UTF-8, at most {MAX_DEPTH} levels deep"
     )
+
+
+async def _receive(request: "Request", max_bytes: int, seconds: float) -> bytearray:
+    """Receives a body, up to a size and while it comes."""
+    # The rest of a body that is refused would go on coming.
+    close = {"Connection": "close"}
+    too_large = RequestError(413, f"a request must have at most {max_bytes:,} bytes", headers=close)
+    length = request.headers.get("content-length", "")
+    if length.isdecimal() and int(length) > max_bytes:
+        raise too_large  # before the first byte, so that no 100 Continue asks for it
+    content, clock = bytearray(), asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(seconds) as timeout:
+            async for piece in request.stream():
+                content += piece
+                if len(content) > max_bytes:
+                    raise too_large
+                timeout.reschedule(clock.time() + seconds)
+            return content
+    except TimeoutError:
+        problem = f"nothing of the body was received for {seconds:g} seconds; nothing was sent"
+    raise RequestError(408, problem, headers=close)
 
 
 def get_media_type(headers: Mapping[str, str]) -> str:

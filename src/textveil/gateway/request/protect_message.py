@@ -8,7 +8,6 @@ Not here: the places of texts (`parsed_request`), and the memory of released tex
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
-from functools import lru_cache
 from itertools import accumulate, chain, groupby
 from typing import Any, Protocol, Self
 
@@ -29,6 +28,7 @@ from textveil.guarantee import summarize
 from textveil.pipeline import Privatizer, Result
 from textveil.session import Session, SessionStore, Source, Utterance, find_placeholder_names
 from textveil.text import OPENING
+from textveil.text.text_cache import TextCache
 
 PROMISE_FIELDS = (
     "mechanism",
@@ -42,12 +42,6 @@ PROMISE_FIELDS = (
 )
 """Fields of a request's promise: largest bound per word over all messages."""
 
-
-SCHEMA_CACHE_SIZE = 1_000
-"""Number of schemas whose private values are cached.
-
-Clients send the same schemas with every request.
-"""
 
 WINDOW, MIN_CONTEXT = 200, 64
 """Window and minimal context, in characters, around the end of a part.
@@ -100,7 +94,8 @@ class MessageReleaser:
     def __init__(self, privatizer: Privatizer, schemas: Privatizer) -> None:
         # Third parties may have written the schemas.
         self._privatizer, self._schemas = privatizer, schemas.with_parts(source="tool")
-        self._find_private = lru_cache(SCHEMA_CACHE_SIZE)(self._schemas.split_private)
+        # Clients send the same schemas with every request.
+        self._find_private = TextCache(self._schemas.split_private)
 
     @classmethod
     def build(cls, privatizer: Privatizer) -> Self:

@@ -48,7 +48,10 @@ CODE_REASONS = {code: code for code in (*_CODES, "unprotected", "upstream")} | {
 """Reasons for a refusal, by the code of the error."""
 
 _UNKNOWN = dict.fromkeys((404, 405), "unknown")
-STATUS_REASONS = {400: "invalid", **_UNKNOWN, 413: "size", 415: "type", 500: "failed"}
+STATUS_REASONS = {400: "invalid", **_UNKNOWN, 408: "slow", 413: "size"} | {
+    415: "type",
+    500: "failed",
+}
 """Reasons for a refusal by status, where no code gives one."""
 
 

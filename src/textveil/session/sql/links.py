@@ -40,6 +40,10 @@ class DatabaseLinkStore:
         rows = self._database.build_reader(self._number).read_names(names)
         return {row.name: self._cipher.open(LINK_KIND, row.name, row.content) for row in rows}
 
+    def get_child(self, name: bytes, parents: Mapping[bytes, bytes]) -> bytes | None:
+        """See `LinkStore`; a database forgets all rows of an account, or none."""
+        return self.get([name]).get(name)
+
     def lock(self, connection: "Connection") -> None:
         """Locks the links until the transaction ends."""
         self._database.read_version(connection, self._number, lock=True)
@@ -64,6 +68,7 @@ class DatabaseLinkStore:
         new_rows: Mapping[bytes, bytes],
         replacements: Mapping[bytes, bytes],
         reservations: Sequence[Reservation] = (),
+        parents: Mapping[bytes, bytes] | None = None,
     ) -> None:
         """See `LinkStore`."""
         with convert_failures("changed"), self._database.open_write() as connection:
