@@ -391,6 +391,8 @@ def _is_nobody(span: Span, text: str, regions: Regions) -> bool:
         return span.type == "SECRET" and _OBJECT.match(value) is not None
     if span.type in _NUMBERED:
         return not is_repeated and not _is_number(span, text, value)
+    if span.type == "DATE":  # part of an identifier: job_200811092030_0001
+        return span.is_guess and "_" in text[max(0, span.start - 1) : span.start]
     if span.type not in (*NAMES, "HANDLE"):
         return False
     if _is_of_program(span, text, value):
