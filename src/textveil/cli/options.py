@@ -294,7 +294,7 @@ FIELD_OPTIONS: dict[str, dict[str, SharedOption]] = {
         ),
         "body_timeout": SharedOption(
             metavar="SECONDS",
-            help="How long a client may send nothing of its request; then it gets 408.",
+            help="Seconds without a byte of a request until it is refused (408).",
         ),
         "keepalive": SharedOption(
             metavar="SECONDS", help="How long a connection without a request stays open."

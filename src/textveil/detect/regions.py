@@ -389,10 +389,8 @@ def _is_nobody(span: Span, text: str, regions: Regions) -> bool:
         return False
     if span.source == "structure":
         return span.type == "SECRET" and _OBJECT.match(value) is not None
-    if span.type in _NUMBERED:
+    if span.type in _NUMBERED or span.type == "DATE":
         return not is_repeated and not _is_number(span, text, value)
-    if span.type == "DATE":  # part of an identifier: job_200811092030_0001
-        return span.is_guess and "_" in text[max(0, span.start - 1) : span.start]
     if span.type not in (*NAMES, "HANDLE"):
         return False
     if _is_of_program(span, text, value):
@@ -449,6 +447,8 @@ def _find_key(text: str, start: int) -> tuple[str | None, str]:
 
 def _is_number(span: Span, text: str, value: str) -> bool:
     """True if a number in a log line is somebody's."""
+    if span.type == "DATE":  # or part of an identifier: job_200811092030_0001
+        return not (span.is_guess and "_" in text[max(0, span.start - 1) : span.start])
     if not any(map(str.isalnum, value)) or _OBJECT.match(value) or _ADDRESS.fullmatch(value):
         return False
     kind, sign = _find_key(text, span.start)

@@ -96,7 +96,9 @@ async def _receive(request: "Request", max_bytes: int, seconds: float) -> bytear
                 timeout.reschedule(clock.time() + seconds)
             return content
     except TimeoutError:
-        problem = f"nothing of the body was received for {seconds:g} seconds; nothing was sent"
+        problem = (
+            f"the client sent no part of the body for {seconds:g} seconds; the request was not sent"
+        )
     raise RequestError(408, problem, headers=close)
 
 
