@@ -389,6 +389,11 @@ def test_a_policy_of_an_agent_is_read_by_its_name(name):
     assert not any(policy.restore.has_tool(shell) for shell in SHELLS)
 
 
+def test_a_policy_name_that_nobody_knows_is_told_the_names():
+    with pytest.raises(ConfigError, match="aider, claude-code, codex, opencode; did you mean"):
+        read_policy("codx")
+
+
 def test_agents_have_policies_and_a_file_goes_before_a_name(tmp_path, monkeypatch):
     assert list_policies() == ["aider", "claude-code", "codex", "opencode"]
     monkeypatch.chdir(tmp_path)

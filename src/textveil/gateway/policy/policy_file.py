@@ -18,7 +18,14 @@ from pydantic import TypeAdapter, ValidationError
 
 from textveil.config import Config
 from textveil.config.option_sources import YamlPath, read_marked
-from textveil.errors import ConfigError, TextveilError, UnknownName
+from textveil.errors import (
+    MIN_SIMILARITY,
+    ConfigError,
+    TextveilError,
+    UnknownName,
+    find_nearest,
+    quote,
+)
 from textveil.gateway.policy.policy import (
     SELECTOR_FIELDS,
     Credential,
@@ -87,10 +94,20 @@ def find_policy(name: str) -> str:
     """Returns the path of a policy: a file, or the name of one in the package.
 
     A file goes before a name.
+
+    Raises:
+        ConfigError: there is no such file, and it looks like a name.
     """
-    if os.path.lexists(name) or name not in list_policies():
-        return name
-    return str(resources.files("textveil") / SHIPPED_FOLDER / f"{name}.yaml")
+    names = list_policies()
+    if not os.path.lexists(name) and name in names:
+        return str(resources.files("textveil") / SHIPPED_FOLDER / f"{name}.yaml")
+    if not os.path.lexists(name) and name.isidentifier():
+        near = find_nearest(name, names, MIN_SIMILARITY)
+        raise ConfigError(
+            f"there is no policy file {quote(name)}, and textveil's own policies are "
+            f"{', '.join(names)}{f'; did you mean {near}?' if near else ''}"
+        )
+    return name
 
 
 def read_policy(path: str, **typed: Any) -> Policy:
