@@ -239,6 +239,16 @@ def test_a_memory_that_asks_for_no_new_values_would_show_them(hiding, store, mon
     assert SECRET in learned_later(gateway(hiding, store))[1]
 
 
+def test_tools_are_released_anew_behind_other_rows(hiding, store, scans, monkeypatch):
+    served = gateway(hiding, store)
+    said = [("user", "Greet anna@example.org.")]
+    ask_with_tools(served, said)
+    # As if the first message had been forgotten, and were released differently.
+    monkeypatch.setattr(MessageChain, "_digest_rows", lambda self, count: "other")
+    ask_with_tools(served, [*said, ("assistant", "Done."), ("user", "Thanks.")])
+    assert len(scans) == 4
+
+
 def test_tools_are_released_anew_where_the_answer_is_not_the_same(hiding, store):
     served = gateway(hiding, store)
     said = [("user", "Hello.")]

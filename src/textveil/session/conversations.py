@@ -361,6 +361,7 @@ class MessageChain:
         self.links: list[Link] = []
         # The row of each link; None for a link that has none in this chain.
         self._rows: list[bytes | None] = []
+        self._digests: dict[int, str] = {}
         state = Snapshot()
         if self.can_continue:
             rows = state_rows + [
@@ -424,13 +425,13 @@ class MessageChain:
         """Sends a context as it was sent in this conversation before; False if that is unsafe.
 
         Providers recognize the beginning of a conversation by its bytes, and agents send their
-        tools with each request. It is safe if the conversation still knows all that the release
-        assigned, and has learned no value since that may stand in the context.
+        tools with each request. It is safe if it follows the same rows, the conversation still
+        knows all that the release assigned, and no value was learned since that may stand in it.
         """
         number = len(self.links) - self._message_count
         if number < 0 or self._context_names[number] not in rows:
             return False
-        last_name, link = _read_context_row(rows[self._context_names[number]])
+        last_name, digest, link = _read_context_row(rows[self._context_names[number]])
         names = [name.hex() for name in self._names[: self._message_count]]
         since = names.index(last_name) + 1 if last_name in names else len(names)
         snapshot = self.session.snapshot()
@@ -443,6 +444,7 @@ class MessageChain:
         ]
         if (
             last_name not in names
+            or self._digest_rows(since) != digest
             or not _knows(snapshot, link.facts)
             or any(may_hold(text, learned) for text in message.texts)
         ):
@@ -495,7 +497,9 @@ class MessageChain:
             )
             replacements = replacements | {
                 self._context_names[number]: _dump_context_row(
-                    self._last_name, replace(new_link, facts=known)
+                    self._last_name,
+                    self._digest_rows(self._message_count),
+                    replace(new_link, facts=known),
                 )
             }
         parents = self._get_parents(len(self.links))
@@ -514,6 +518,13 @@ class MessageChain:
         has_draws = statement.get("drawn", 0) > 0 and not is_late
         self._outcomes.append((has_draws, not has_draws and (row is not None or is_late)))
         self.links.append(new_link)
+
+    def _digest_rows(self, count: int) -> str:
+        """Hashes the rows of the first messages, with which their placeholders are given."""
+        if count not in self._digests:
+            rows = (b"" if row is None else row for row in self._rows[:count])
+            self._digests[count] = sha256(b"\0".join(rows)).hexdigest()
+        return self._digests[count]
 
     def _get_parents(self, count: int) -> dict[bytes, bytes]:
         """Returns the rows of the first links, by name, in order."""
@@ -682,15 +693,15 @@ def _dump_row(private: Mapping[Any, Any], draws: Mapping[Any, Any]) -> bytes:
     return json.dumps(dump_facts({"private": private, "drawn": draws})).encode()
 
 
-def _dump_context_row(last_name: bytes, link: Link) -> bytes:
-    """Serializes the release of a context, with the name of the last message before it."""
-    return json.dumps([last_name.hex(), link.dump().decode()]).encode()
+def _dump_context_row(last_name: bytes, digest: str, link: Link) -> bytes:
+    """Serializes the release of a context, with the name and digest of the messages before it."""
+    return json.dumps([last_name.hex(), digest, link.dump().decode()]).encode()
 
 
-def _read_context_row(content: bytes) -> tuple[str, Link]:
+def _read_context_row(content: bytes) -> tuple[str, str, Link]:
     """Parses what `_dump_context_row` serialized."""
-    last_name, link = json.loads(content)
-    return last_name, Link.read(link.encode())
+    last_name, digest, link = json.loads(content)
+    return last_name, digest, Link.read(link.encode())
 
 
 def _knows(snapshot: Snapshot, facts: Mapping[str, Mapping[Any, Any]]) -> bool:
