@@ -122,24 +122,14 @@ class MessageReleaser:
         released = self._join_identifiers(message, forms)
         results = self._release_plain(message, forms, released, session, application)
         for i, form in enumerate(forms):
-            if form == JSON_FORM:
+            if form in (JSON_FORM, UNKNOWN_FORM):
                 privatizer = self._privatizer.copy_for_application(application.words)
-                released[i], json_results = self._release_json(
-                    message.texts[i],
-                    session,
-                    privatizer.with_parts(source=message.get_source(i)),
-                )
+                privatizer = privatizer.with_parts(source=message.get_source(i))
+                release = self._release_json if form == JSON_FORM else self._release_unknown
+                released[i], json_results = release(message.texts[i], session, privatizer)
                 results += json_results
             elif form == SCHEMA_FORM:
                 released[i] = self._release_schema(message.texts[i], session, application.words)
-            elif form == UNKNOWN_FORM:
-                privatizer = self._privatizer.copy_for_application(application.words)
-                released[i], json_results = self._release_unknown(
-                    message.texts[i],
-                    session,
-                    privatizer.with_parts(source=message.get_source(i)),
-                )
-                results += json_results
             elif form == NAME_FORM:
                 released[i] = self._release_name(message.texts[i], session)
         return released, build_promise(results)
