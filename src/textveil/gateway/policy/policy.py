@@ -8,7 +8,7 @@ Not here: its file (`policy_file`), the values of a request that it concerns (`p
 import math
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -188,8 +188,8 @@ class PolicyRule:
         routes: routes of the requests, such as chat/completions or responses*; none for all.
         models: models that the requests name.
         keys: names of the gateway keys that send the requests.
-        upstream: as in the policy, like all fields after it. `always` and `never` are added to the
-            policy's.
+        upstream: as in the policy, like all fields after it. `always`, `never` and `block` are
+            added to the policy's.
         profile: as in the policy.
         level: as in the policy.
         dates: as in the policy.
@@ -202,6 +202,7 @@ class PolicyRule:
         unknown_fields: as in the policy; added to the policy's.
         users: as in the policy.
         unresolved: as in the policy.
+        block: as in the policy; added to the policy's.
         requests: as in the policy; not with routes or models, since it counts all requests of a
             key.
         budget: as in the policy; not with routes or models.
@@ -223,6 +224,7 @@ class PolicyRule:
     unknown_fields: dict[str, Unknown] = Field(default_factory=dict)
     users: Literal["pseudonym", "drop"] | None = None
     unresolved: Literal["pass", "flag", "refuse"] | None = None
+    block: Texts = ()
     requests: Annotated[int, Field(ge=1)] | None = None
     budget: KeyBudget | None = None
 
@@ -297,6 +299,8 @@ class Policy:
         unresolved: calls of tools, in answers, that hold a placeholder which stands for nothing:
             "flag" counts them in a header or at the end of the stream, "refuse" gives an error in
             place of the call, "pass" does neither.
+        block: types of private values, such as SECRET and CARD: a request in which one is found is
+            refused, and nothing of it is sent.
         restore: further places in answers where originals are put back, although they could be
             sent away from there.
         rules: changes for some routes, models and keys. All rules that match a request apply, and
@@ -333,6 +337,7 @@ class Policy:
     unknown_fields: dict[str, Unknown] = Field(default_factory=dict)
     users: Literal["pseudonym", "drop"] = "pseudonym"
     unresolved: Literal["pass", "flag", "refuse"] = "flag"
+    block: Texts = ()
     restore: RestoreOptions = Field(default_factory=RestoreOptions)
     rules: tuple[PolicyRule, ...] = ()
     keys: str | None = None
@@ -420,6 +425,14 @@ class Policy:
             word = words[-1] if words else word
         return word
 
+    def find_blocked(self, counts: Mapping[str, int]) -> str:
+        """Returns the blocked types among hidden values, in words; "" for none.
+
+        Args:
+            counts: the number of hidden values by type.
+        """
+        return " and ".join(type_ for type_ in dict.fromkeys(self.block) if counts.get(type_))
+
     def is_tool_served(self, name: str) -> bool:
         """True if a tool of a tool server is served, protected."""
         return _is_match(self.tools, name)
@@ -446,12 +459,13 @@ class Policy:
         merged: dict[str, Any] = {
             "always": self.always,
             "never": self.never,
+            "block": self.block,
             "options": self.options,
             "unknown_fields": self.unknown_fields,
         }
         for i in rules:
             changes = self.rules[i].changes
-            for name in ("always", "never"):
+            for name in ("always", "never", "block"):
                 merged[name] += changes.pop(name, ())
             for name in ("options", "unknown_fields"):
                 merged[name] = {**merged[name], **changes.pop(name, {})}
