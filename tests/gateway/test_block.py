@@ -54,7 +54,9 @@ def test_a_blocked_type_is_an_error_of_the_protocol(hiding, upstream, path, stre
     assert upstream.asked == []
     assert 'textveil_refusals_total{reason="blocked"} 1.0' in metrics
     assert 'textveil_protected_total{type="CARD"} 1.0' in metrics
-    line = next(each for each in map(json.loads, log.read_text().splitlines()) if each["event"] == "request")
+    line = next(
+        each for each in map(json.loads, log.read_text().splitlines()) if each["event"] == "request"
+    )
     assert (line["reason"], line["protected"]) == ("blocked", {"CARD": 1, "EMAIL": 1})
 
 
@@ -138,4 +140,3 @@ def test_answers_of_tools_are_blocked(hiding):
     with pytest.raises(Exception, match="blocks answers of tools with CARD") as caught:
         tools.protect_answer(CALL_TOOL, answer)
     assert CARD not in str(caught.value)
-

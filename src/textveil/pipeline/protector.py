@@ -179,10 +179,10 @@ def _require_hiding(privatizer: Privatizer) -> Privatizer:
     Raises:
         ConfigError: a finding passes, or is drawn from the table.
     """
-    grouping, budget = privatizer.grouping, privatizer.budget
-    if grouping is not None and grouping.detection.settings.detectors:
-        if grouping.hidden is None or _has_zero_budgets(budget):
-            return privatizer
+    grouping = privatizer.grouping
+    finds = grouping is not None and bool(grouping.detection.settings.detectors)
+    if finds and (grouping.hidden is None or _has_zero_budgets(privatizer.budget)):
+        return privatizer
     raise ConfigError(
         "a Protector must find something and hide all of it, and with these options it does not: "
         "set protect.detectors or protect.always, and protect.placeholders=all or groups.budgets "

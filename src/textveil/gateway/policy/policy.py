@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from textveil.config import Config, make_options, resolve
 from textveil.config.option_sources import YamlPath
@@ -23,8 +23,16 @@ from textveil.gateway.protocols import load_operations
 from textveil.gateway.protocols.restoring import RestoreOptions
 from textveil.models import Address
 
+
+def _check_origin(value: str) -> str:
+    if not re.fullmatch(r"[a-z][a-z0-9+.-]*://[^\s/?#@*,]+", value.lower()):
+        raise ConfigError("must be scheme://host or scheme://host:port, such as app://obsidian.md")
+    return value.lower()
+
+
 Unknown = Literal["protect", "refuse", "drop"]
 Texts = tuple[Annotated[str, Field(min_length=1)], ...]
+Origins = tuple[Annotated[str, AfterValidator(_check_origin)], ...]
 Days = Annotated[float, Field(gt=0, le=36_500, allow_inf_nan=False)]
 
 
@@ -318,6 +326,8 @@ class Policy:
             "everywhere", or "never".
         hosts: host names under which the playground opens and, without keys, the gateway answers,
             in addition to IP addresses and localhost.
+        origins: pages of browsers and desktop programs that may ask, such as http://localhost:3000
+            or app://obsidian.md. With keys, pages of this machine and `app://` may ask, too.
         tools: names of the tools that `textveil gateway mcp` serves, protected; `*` in a name
             stands for anything.
         other_tools: all other tools: "refuse" them, or "pass" them with nothing hidden or restored.
@@ -349,6 +359,7 @@ class Policy:
     tls: TlsFiles | None = None
     playground: Literal["local", "everywhere", "never"] = "local"
     hosts: Texts = ()
+    origins: Origins = ()
     tools: Texts = ()
     other_tools: Literal["refuse", "pass"] = "refuse"
 

@@ -39,7 +39,17 @@ MODEL_PATTERN = regex.compile(r"(?!.*tv-[\w\-]{43})[A-Za-z0-9][A-Za-z0-9._:/\-]{
 A client may send anything in their place, which is recorded as `OTHER`.
 """
 
-_CODES = ("audit", "blocked", "busy", "idempotency", "limit", "missing", "overlap", "stopping", "store")
+_CODES = (
+    "audit",
+    "blocked",
+    "busy",
+    "idempotency",
+    "limit",
+    "missing",
+    "overlap",
+    "stopping",
+    "store",
+)
 CODE_REASONS = {code: code for code in (*_CODES, "unprotected", "upstream")} | {
     "invalid_api_key": "key",
     "previous_response_not_found": "unknown",
