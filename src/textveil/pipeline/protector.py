@@ -180,8 +180,11 @@ def _require_hiding(privatizer: Privatizer) -> Privatizer:
         ConfigError: a finding passes, or is drawn from the table.
     """
     grouping = privatizer.grouping
-    finds = grouping is not None and bool(grouping.detection.settings.detectors)
-    if finds and (grouping.hidden is None or _has_zero_budgets(privatizer.budget)):
+    if (
+        grouping is not None
+        and grouping.detection.settings.detectors
+        and (grouping.hidden is None or _has_zero_budgets(privatizer.budget))
+    ):
         return privatizer
     raise ConfigError(
         "a Protector must find something and hide all of it, and with these options it does not: "
