@@ -73,7 +73,7 @@ test: $(VENV)/dev.stamp ## the tests, but for those marked slow
 # A browser of the system: the one that playwright would download is another 400 MB. Where the system may be changed, as in
 # CI, it is installed.
 browser: export OMP_NUM_THREADS ?= 1
-browser: $(VENV)/dev.stamp ## the tests of the playground's page, in Chromium
+browser: $(VENV)/dev.stamp ## the tests of the playground's page and of other pages, in Chromium
 	@echo "== browser"
 	@found() { type -P chromium || type -P chromium-browser || type -P google-chrome; }; \
 	if ! found >/dev/null && [ "$$(id -u)" = 0 ] && type -P apt-get >/dev/null; then \
@@ -81,7 +81,7 @@ browser: $(VENV)/dev.stamp ## the tests of the playground's page, in Chromium
 			apt-get install -qq --yes --no-install-recommends chromium fonts-dejavu-core >/dev/null; \
 	fi; \
 	found >/dev/null || { echo "make browser needs Chromium: apt-get install chromium, or your system's package" >&2; exit 1; }
-	@$(BIN)/python -m pytest -m browser $(ARGS) tests/gateway/test_page.py
+	@$(BIN)/python -m pytest -m browser $(ARGS) tests/gateway/test_page.py tests/gateway/test_cors.py
 
 # ---- checks ---------------------------------------------------------------------------------------------------------
 # What needs no tests runs side by side, what takes longest first; each part says all it says at once, when it has ended.

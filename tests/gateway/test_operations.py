@@ -16,6 +16,7 @@ import httpx2
 import pytest
 from tests.gateway import servers
 from tests.gateway.servers import answer_of, serving_upstream, stream_of
+from tests.gateway.servers import lines as lines_of
 from tests.session.test_ledger_attacks import deleted_file, replaced_file, truncated_file
 
 from textveil import Privatizer, cli
@@ -23,7 +24,7 @@ from textveil.errors import ConfigError, ModelError, StoreError
 from textveil.gateway import Gateway, Policy, ServingOptions
 from textveil.gateway.errors import RequestError
 from textveil.gateway.policy.policy import PolicyRule
-from textveil.gateway.request.request_record import OTHER, RequestRecord
+from textveil.gateway.request.request_record import OTHER, RequestRecord, read_usage
 from textveil.gateway.serve.audit_log import AuditLog
 from textveil.gateway.serve.metrics import Metrics
 from textveil.gateway.serve.process import ServerProcess
@@ -225,10 +226,69 @@ def test_metrics_count_requests_and_what_they_hide(privatizer, upstream, http):
         'textveil_protected_total{type="WORD"}': 6,
         "textveil_unresolved_total": 2,
         'textveil_added_seconds_count{operation="openai.chat"}': 3,
-        'textveil_upstream_seconds_count{operation="openai.chat"}': 2,
     }
     assert {name: value for name, value in found.items() if name in expected} == expected
     assert found['textveil_added_seconds_sum{operation="openai.chat"}'] > 0
+
+
+USAGES = {
+    "openai.chat": ({"usage": {"prompt_tokens": 7, "completion_tokens": 3}}, (7, 3)),
+    "anthropic.messages": ({"usage": {"input_tokens": 7, "output_tokens": 3}}, (7, 3)),
+    "openai.responses": ({"response": {"usage": {"input_tokens": 7, "output_tokens": 3}}}, (7, 3)),
+    "gemini": ({"usageMetadata": {"promptTokenCount": 7, "candidatesTokenCount": 3}}, (7, 3)),
+    "bedrock": ({"usage": {"inputTokens": 7, "outputTokens": 3}}, (7, 3)),
+    "begin": ({"message": {"usage": {"input_tokens": 7}}}, (7, None)),
+    "end": ({"usage": {"output_tokens": 3}}, (None, 3)),
+    "wrong": ({"usage": {"input_tokens": CANARY, "output_tokens": -1}}, (None, None)),
+    "none": ("[DONE]", (None, None)),
+}
+
+
+@pytest.mark.parametrize("name", USAGES)
+def test_tokens_are_read_from_answers_and_events(name):
+    answer, expected = USAGES[name]
+    usage = read_usage(answer)
+    assert (usage.get("input"), usage.get("output")) == expected
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_calls_of_models_are_counted_as_opentelemetry_names_them(
+    privatizer, upstream, http, stream
+):
+    from opentelemetry.semconv._incubating.metrics import gen_ai_metrics as names
+
+    usage = {"prompt_tokens": 7, "completion_tokens": 3}
+    pieces = [*stream_of([{"content": "a"}])[:-1], *lines_of({"choices": [], "usage": usage})]
+    upstream.answer = lambda _: (
+        [*pieces, b"data: [DONE]\n\n"] if stream else answer_of({"content": "a"}) | {"usage": usage}
+    )
+    with serving(Gateway(privatizer=privatizer, upstream=upstream.url)) as url:
+        assert ask(http, url, stream=stream).status_code == 200
+        found = samples(http, url)
+    duration, tokens = (
+        name.replace(".", "_")
+        for name in (names.GEN_AI_CLIENT_OPERATION_DURATION, names.GEN_AI_CLIENT_TOKEN_USAGE)
+    )
+    labels = {
+        "gen_ai_operation_name": "chat",
+        "gen_ai_provider_name": "openai",
+        "gen_ai_request_model": "m",
+        "server_address": "127.0.0.1",
+        "server_port": str(upstream.server_port),
+    }
+
+    def find(name, **more):
+        wanted = {f'{key}="{value}"' for key, value in (labels | more).items()}
+        return [
+            value
+            for key, value in found.items()
+            if key.startswith(f"{name}{{")
+            and set(key.rstrip("}").split("{")[1].split(",")) == wanted
+        ]
+
+    assert find(f"{duration}_seconds_count", error_type="") == [1]
+    assert find(f"{tokens}_sum", gen_ai_token_type="input") == [7]
+    assert find(f"{tokens}_sum", gen_ai_token_type="output") == [3]
 
 
 def test_metrics_count_what_is_spent_and_what_has_no_bound(small_table, upstream, http):
@@ -563,6 +623,9 @@ def spans(monkeypatch):
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_spans_of_a_request(privatizer, upstream, http, spans, stream):
+    from opentelemetry.semconv._incubating.attributes import gen_ai_attributes as attributes
+    from opentelemetry.trace import SpanKind
+
     trace_id, parent = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
     headers = {
         "traceparent": f"00-{trace_id}-{parent}-01",
@@ -577,7 +640,8 @@ def test_spans_of_a_request(privatizer, upstream, http, spans, stream):
     found = {each.name: each for each in spans()}
     request = found["textveil.request"]
     assert found.keys() == {
-        f"textveil.{name}" for name in ("request", "protect", "upstream", "restore")
+        *(f"textveil.{name}" for name in ("request", "protect", "restore")),
+        "chat m",
     }
     assert f"{request.context.trace_id:032x}" == trace_id
     assert f"{request.parent.span_id:016x}" == parent
@@ -591,7 +655,23 @@ def test_spans_of_a_request(privatizer, upstream, http, spans, stream):
         request.attributes[f"textveil.{step}.seconds"] > 0
         for step in ("protect", "upstream", "restore")
     )
+    call = found["chat m"]
+    assert (request.kind, call.kind) == (SpanKind.SERVER, SpanKind.CLIENT)
+    assert dict(call.attributes) == {
+        attributes.GEN_AI_OPERATION_NAME: "chat",
+        attributes.GEN_AI_PROVIDER_NAME: attributes.GenAiProviderNameValues.OPENAI.value,
+        attributes.GEN_AI_REQUEST_MODEL: "m",
+        "server.address": "127.0.0.1",
+        "server.port": upstream.server_port,
+    }
     assert CANARY not in "".join(each.to_json() for each in spans())
+
+
+def test_a_call_that_fails_is_named_as_such(privatizer, http, spans):
+    with serving(Gateway(privatizer=privatizer, upstream="http://127.0.0.1:9/v1")) as url:
+        assert ask(http, url).status_code == 502
+    call = next(each for each in spans() if each.kind.name == "CLIENT")
+    assert (call.name, call.attributes["error.type"]) == ("chat", "upstream")
 
 
 # ---- no text ---------------------------------------------------------------------------------------------------------

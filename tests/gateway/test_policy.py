@@ -58,6 +58,8 @@ playground: everywhere
 hosts: [veil.example.org]
 tools: ["find_*", send_mail]
 other_tools: pass
+block: [CARD]
+origins: ["app://obsidian.md"]
 rules:
   - keys: ["team-a/*"]
     requests: 10

@@ -35,7 +35,17 @@ if TYPE_CHECKING:
     default="prompt",
     fields={
         "said": (
-            *(Policy, "upstream", "hosts", "timeout", "limit", "media", "schemas", "unknown"),
+            *(
+                Policy,
+                "upstream",
+                "hosts",
+                "origins",
+                "timeout",
+                "limit",
+                "media",
+                "schemas",
+                "unknown",
+            ),
             *("users", "playground", "memory"),
         ),
         "running": (ServingOptions,),

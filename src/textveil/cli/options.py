@@ -250,6 +250,11 @@ FIELD_OPTIONS: dict[str, dict[str, SharedOption]] = {
             "IP addresses and localhost; repeatable. Without keys, requests to other host "
             "names are refused.",
         ),
+        "origins": SharedOption(
+            flag="--allow-origin",
+            metavar="ORIGIN",
+            help="A page that may ask, such as http://localhost:3000 or app://obsidian.md; repeatable.",
+        ),
         "timeout": SharedOption(
             metavar="SECONDS", help="The longest wait for the model, or for a tool."
         ),

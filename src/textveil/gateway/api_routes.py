@@ -7,7 +7,7 @@ responses (`upstream`).
 """
 
 from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -196,10 +196,16 @@ async def _respond(
     create_stream = operation.choose_stream(released)
     # Once more: the log may have failed while the texts were released.
     process.check()
-    with record.trace_step("upstream"):
+    record.note_call(operation.name, operation.purpose, gateway.upstream)
+    call = request.state.until.enter_context(ExitStack())
+    call.enter_context(record.call_span())
+    with record.measure_step("upstream"):
         response = await send(gateway, operation, request, released, restorer, caller)
         record.note_answer_model(body.get("model"), caller.secret)
         received = await read_json(response) if create_stream is None else {}
+    if create_stream is None:
+        record.note_usage(received)
+        call.close()
     headers |= select_headers(response)
     if create_stream is not None:
         stream = await check_stream(response)

@@ -7,7 +7,7 @@ Not here: how requests are answered (`api_routes`, `process`, `playground`), and
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from textveil.config.extras import explain_missing
 from textveil.gateway.answer.upstream import build_client
@@ -16,6 +16,7 @@ from textveil.gateway.errors import RequestError
 from textveil.gateway.gateway import Gateway
 from textveil.gateway.playground import Playground
 from textveil.gateway.protocols import Operation, load_operations
+from textveil.gateway.request.origin_check import build_cors_middleware
 from textveil.gateway.request.request_record import RequestRecord
 from textveil.gateway.serve.process import ServerProcess
 
@@ -94,7 +95,11 @@ def build_application(gateway: Gateway, playground: Playground | None = None) ->
         async with build_client() as client, ServerProcess.start(gateway, client) as process:
             yield {"client": client, "process": process}
 
-    routes = [build_route(item, prefix) for item in all_operations for prefix in ("/v1", "")]
+    def is_api_route(scope: Any) -> bool:
+        return any(route.matches(scope)[0] is not Match.NONE for route in api_routes)
+
+    api_routes = [build_route(item, prefix) for item in all_operations for prefix in ("/v1", "")]
+    routes = [*api_routes]
     probes = {
         "/health": lambda _: PlainTextResponse("ok"),
         "/ready": serve_readiness,
@@ -105,6 +110,7 @@ def build_application(gateway: Gateway, playground: Playground | None = None) ->
     app = Starlette(
         routes=routes,
         lifespan=connect,
+        middleware=[build_cors_middleware(gateway.is_page_allowed, is_api_route)],
         exception_handlers={404: answer_unknown, 405: answer_unknown},
     )
     app.router.redirect_slashes = False  # a redirect would repeat the address that was asked for

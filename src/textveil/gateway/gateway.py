@@ -21,7 +21,7 @@ from textveil.gateway.policy.active_policy import ActivePolicy
 from textveil.gateway.policy.client_keys import Caller
 from textveil.gateway.policy.policy import Policy
 from textveil.gateway.request.guardrail import GuardrailSessions
-from textveil.gateway.request.origin_check import check_program
+from textveil.gateway.request.origin_check import check_program, is_desktop_page
 from textveil.gateway.request.protect_message import (
     MessageReleaser,
     ReleaseFunction,
@@ -299,10 +299,19 @@ class Gateway:
         policy = self.current.policy
         try:
             if policy.keys is None:
-                check_program(headers, policy.hosts)
+                check_program(headers, policy.hosts, self.is_page_allowed)
             return None
         except RequestError as error:
             return error
+
+    def is_page_allowed(self, origin: str) -> bool:
+        """True if a page of this origin may ask: the policy lists it, or it needs a key.
+
+        Without keys any page of this machine could ask, such as one in a notebook.
+        """
+        policy = self.current.policy
+        is_listed = origin.lower() in policy.origins
+        return is_listed or (policy.keys is not None and is_desktop_page(origin))
 
     def _resolve_account(self, key: str | None) -> str:
         """Returns the account for a key of the upstream, or for none."""

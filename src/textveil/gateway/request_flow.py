@@ -78,6 +78,11 @@ UNKNOWN_CONVERSATION = (
     "with this key, or too long ago. Send the whole conversation instead. Nothing was sent"
 )
 
+BLOCKED = (
+    "the policy of the gateway blocks requests with {}, and this one has it, in its new texts or "
+    "in earlier ones of the conversation: take it out. Nothing was sent"
+)
+
 OVERLAP = (
     "another request of the same conversation or session came at the same time: send this request "
     "again when the other one has ended. Nothing was sent"
@@ -200,13 +205,16 @@ class RequestFlow:
                 request.application.check_tools(chain.session.snapshot().sought, self._body)
             finally:  # draws before a refused message are spent, too
                 self._record.drawn, self._record.spent = chain.counts["drawn"], chain.session.spends
+            self._record.protected = _count_hidden(chain)
+            if blocked := self._gateway.policy.find_blocked(self._record.protected):
+                raise RequestError(400, BLOCKED.format(blocked), code="blocked")
             # Before sending: the upstream remembers all that it gets.
             if stored_name is not None and not chain.swap_state(stored_name):
                 raise RequestError(409, OVERLAP, code="overlap")
             texts = [link.texts for link in chain.links]
             body = request.build_body(texts, chain.lookup_signed(request.signed))
             body = self._operation.correct_offsets((self._body, body), (self._body, body))
-            self._record.protected, self._record.unknown = _count_hidden(chain), request.unknown
+            self._record.unknown = request.unknown
             return body, self._build_headers(request, chain)
 
     def restore(self, guardrail: Guardrail) -> tuple[dict[str, Any], int]:

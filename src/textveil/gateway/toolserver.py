@@ -26,6 +26,7 @@ from textveil.config import make_options
 from textveil.config.extras import explain_missing
 from textveil.errors import ConfigError, TextveilError, UnknownName
 from textveil.gateway.errors import RequestError
+from textveil.gateway.policy.active_policy import check_blocked_types
 from textveil.gateway.policy.policy import Policy
 from textveil.gateway.protocols import mcp as tables
 from textveil.gateway.protocols.operation import Operation
@@ -62,6 +63,8 @@ NOTHING_SERVED = (
     "nothing would be served: name tools with --tool NAME, or `tools` in a policy; --all-tools "
     "serves all"
 )
+
+BLOCKED_ANSWER = "the policy blocks answers of tools with"
 
 ADDRESS_FIELDS = ("resources", "contents", "content", "messages")
 """Fields of an answer with addresses of resources."""
@@ -108,6 +111,7 @@ class ToolServer:
         tools = self.policy.tools or self.policy.other_tools == "pass"
         if not (tools or self.resources or self.prompts):
             raise ConfigError(NOTHING_SERVED)
+        check_blocked_types(self.policy.block, self.privatizer)
         self.session.repeats = "tool"  # the same answer twice is released once
 
     @cached_property
@@ -140,6 +144,8 @@ class ToolServer:
         released = request.build_body(
             [self._releaser(utterance, self.session)[0] for utterance in utterances]
         )
+        if blocked := self.policy.find_blocked(_count_hidden(released, self.session)):
+            raise RequestError(400, f"{BLOCKED_ANSWER} {blocked}", code="blocked")
         return {
             name: _fix_addresses(answer[name], value) if name in ADDRESS_FIELDS else value
             for name, value in released.items()

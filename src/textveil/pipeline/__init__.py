@@ -8,7 +8,7 @@ Not here: what any of the steps does; each has a separate room.
 
 from textveil.pipeline.budget_search import resolve_budget
 from textveil.pipeline.privatizer import BATCH_CHARACTERS, BATCH_TEXTS, Privatizer
-from textveil.pipeline.protector import Protector
+from textveil.pipeline.protector import Protector, list_drawn_types
 from textveil.pipeline.results import EvaluationRun, Result
 from textveil.pipeline.sweep import SWEEP_WORDS, sweep
 
@@ -20,6 +20,7 @@ __all__ = [
     "Privatizer",
     "Protector",
     "Result",
+    "list_drawn_types",
     "resolve_budget",
     "sweep",
 ]

@@ -146,6 +146,31 @@ def _require_texts(texts: Iterable[str], verb: str) -> Iterable[str]:
     return texts
 
 
+def list_drawn_types(privatizer: Privatizer, types: Iterable[str]) -> list[str]:
+    """Lists the types whose values a privatizer does not always make placeholders of.
+
+    They are not looked for, or they pass, are drawn or become other names.
+    """
+    grouping, budget = privatizer.grouping, privatizer.budget
+    if grouping is None or not grouping.options.detectors:
+        return [*types]
+    replaced = grouping.named | grouping.moved
+    is_hidden = grouping.hidden is None or _has_zero_budgets(budget)
+    hidden, sought = grouping.hidden or frozenset(), grouping.detection.settings.types
+    return [
+        type_
+        for type_ in types
+        if type_ in replaced
+        or not (is_hidden or type_ in hidden)
+        or (sought is not None and type_ not in sought)
+    ]
+
+
+def _has_zero_budgets(budget: object) -> bool:
+    # The first two groups are those of sensitive words.
+    return isinstance(budget, Grouped) and not any(budget.budgets[:2])
+
+
 def _require_hiding(privatizer: Privatizer) -> Privatizer:
     """Returns the privatizer if it hides all findings.
 
@@ -154,12 +179,13 @@ def _require_hiding(privatizer: Privatizer) -> Privatizer:
     Raises:
         ConfigError: a finding passes, or is drawn from the table.
     """
-    grouping, budget = privatizer.grouping, privatizer.budget
-    if grouping is not None and grouping.detection.settings.detectors:
-        # The first two groups are those of sensitive words.
-        none_left = isinstance(budget, Grouped) and not any(budget.budgets[:2])
-        if grouping.hidden is None or none_left:
-            return privatizer
+    grouping = privatizer.grouping
+    if (
+        grouping is not None
+        and grouping.detection.settings.detectors
+        and (grouping.hidden is None or _has_zero_budgets(privatizer.budget))
+    ):
+        return privatizer
     raise ConfigError(
         "a Protector must find something and hide all of it, and with these options it does not: "
         "set protect.detectors or protect.always, and protect.placeholders=all or groups.budgets "

@@ -180,6 +180,7 @@ async def restore_stream(
         with suppress(Exception), record.span("textveil.restore"):  # the exception may hold text
             source = aiter(httpx2.EventSource(response))
             while (event := await _read_event(source, record, process)) is not None:
+                record.note_usage(event.data)
                 if _is_error(event):
                     failure = build_refusal(failure, event.data, restorer, list_keys(response))
                     break

@@ -6,13 +6,14 @@ Not here: the fields of a policy (`policy`), the keys (`client_keys`), the handl
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
-from textveil.errors import ConfigError
+from textveil.detect import TYPES
+from textveil.errors import ConfigError, UnknownName
 from textveil.gateway.errors import RequestError
 from textveil.gateway.policy.client_keys import Caller, GatewayKeys, KeyRecord
 from textveil.gateway.policy.policy import Policy, Upstream
-from textveil.pipeline import Privatizer
+from textveil.pipeline import Privatizer, list_drawn_types
 
 KEY_HEADERS = ("authorization", "x-api-key", "api-key")
 """Headers for keys; the last one is sent to upstreams only."""
@@ -56,6 +57,7 @@ class ActivePolicy:
         self._credential = credential and credential.read()
         self.is_privatizer_built = privatizer is None
         self.privatizer = privatizer or Privatizer.from_config(policy.resolve_config())
+        check_blocked_types(policy.block, self.privatizer)
 
     @property
     def has_credential(self) -> bool:
@@ -137,6 +139,22 @@ class ActivePolicy:
         if caller.key is not None or self.upstream.client_key == "drop":
             return {}
         return {name: headers[name] for name in names if name in headers}
+
+
+def check_blocked_types(types: Collection[str], privatizer: Privatizer) -> None:
+    """Checks that a privatizer finds these types, so that blocking them does something.
+
+    Raises:
+        UnknownName: there is no such type. ConfigError: it is not looked for, or not always hidden.
+    """
+    if unknown := next((name for name in types if name not in TYPES), None):
+        raise UnknownName("type for block", unknown, TYPES)
+    if left := list_drawn_types(privatizer, types):
+        raise ConfigError(
+            f"block names {', '.join(left)}, and with these options such values are not always "
+            "replaced by placeholders: leave it out, or change protect.detectors, protect.types, "
+            "protect.placeholders or names.types"
+        )
 
 
 def _extract_bearer(value: str) -> str:

@@ -8,13 +8,13 @@ Not here: its file (`policy_file`), the values of a request that it concerns (`p
 import math
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from textveil.config import Config, make_options, resolve
 from textveil.config.option_sources import YamlPath
@@ -23,8 +23,16 @@ from textveil.gateway.protocols import load_operations
 from textveil.gateway.protocols.restoring import RestoreOptions
 from textveil.models import Address
 
+
+def _check_origin(value: str) -> str:
+    if not re.fullmatch(r"[a-z][a-z0-9+.-]*://[^\s/?#@*,]+", value.lower()):
+        raise ConfigError("must be scheme://host or scheme://host:port, such as app://obsidian.md")
+    return value.lower()
+
+
 Unknown = Literal["protect", "refuse", "drop"]
 Texts = tuple[Annotated[str, Field(min_length=1)], ...]
+Origins = tuple[Annotated[str, AfterValidator(_check_origin)], ...]
 Days = Annotated[float, Field(gt=0, le=36_500, allow_inf_nan=False)]
 
 
@@ -188,8 +196,8 @@ class PolicyRule:
         routes: routes of the requests, such as chat/completions or responses*; none for all.
         models: models that the requests name.
         keys: names of the gateway keys that send the requests.
-        upstream: as in the policy, like all fields after it. `always` and `never` are added to the
-            policy's.
+        upstream: as in the policy, like all fields after it. `always`, `never` and `block` are
+            added to the policy's.
         profile: as in the policy.
         level: as in the policy.
         dates: as in the policy.
@@ -202,6 +210,7 @@ class PolicyRule:
         unknown_fields: as in the policy; added to the policy's.
         users: as in the policy.
         unresolved: as in the policy.
+        block: as in the policy; added to the policy's.
         requests: as in the policy; not with routes or models, since it counts all requests of a
             key.
         budget: as in the policy; not with routes or models.
@@ -223,6 +232,7 @@ class PolicyRule:
     unknown_fields: dict[str, Unknown] = Field(default_factory=dict)
     users: Literal["pseudonym", "drop"] | None = None
     unresolved: Literal["pass", "flag", "refuse"] | None = None
+    block: Texts = ()
     requests: Annotated[int, Field(ge=1)] | None = None
     budget: KeyBudget | None = None
 
@@ -297,6 +307,8 @@ class Policy:
         unresolved: calls of tools, in answers, that hold a placeholder which stands for nothing:
             "flag" counts them in a header or at the end of the stream, "refuse" gives an error in
             place of the call, "pass" does neither.
+        block: types of private values, such as SECRET and CARD: a request in which one is found is
+            refused, and nothing of it is sent.
         restore: further places in answers where originals are put back, although they could be
             sent away from there.
         rules: changes for some routes, models and keys. All rules that match a request apply, and
@@ -314,6 +326,8 @@ class Policy:
             "everywhere", or "never".
         hosts: host names under which the playground opens and, without keys, the gateway answers,
             in addition to IP addresses and localhost.
+        origins: pages of browsers and desktop programs that may ask, such as http://localhost:3000
+            or app://obsidian.md. With keys, pages of this machine and `app://` may ask, too.
         tools: names of the tools that `textveil gateway mcp` serves, protected; `*` in a name
             stands for anything.
         other_tools: all other tools: "refuse" them, or "pass" them with nothing hidden or restored.
@@ -333,6 +347,7 @@ class Policy:
     unknown_fields: dict[str, Unknown] = Field(default_factory=dict)
     users: Literal["pseudonym", "drop"] = "pseudonym"
     unresolved: Literal["pass", "flag", "refuse"] = "flag"
+    block: Texts = ()
     restore: RestoreOptions = Field(default_factory=RestoreOptions)
     rules: tuple[PolicyRule, ...] = ()
     keys: str | None = None
@@ -344,6 +359,7 @@ class Policy:
     tls: TlsFiles | None = None
     playground: Literal["local", "everywhere", "never"] = "local"
     hosts: Texts = ()
+    origins: Origins = ()
     tools: Texts = ()
     other_tools: Literal["refuse", "pass"] = "refuse"
 
@@ -420,6 +436,14 @@ class Policy:
             word = words[-1] if words else word
         return word
 
+    def find_blocked(self, counts: Mapping[str, int]) -> str:
+        """Returns the blocked types among hidden values, in words; "" for none.
+
+        Args:
+            counts: the number of hidden values by type.
+        """
+        return " and ".join(type_ for type_ in dict.fromkeys(self.block) if counts.get(type_))
+
     def is_tool_served(self, name: str) -> bool:
         """True if a tool of a tool server is served, protected."""
         return _is_match(self.tools, name)
@@ -446,12 +470,13 @@ class Policy:
         merged: dict[str, Any] = {
             "always": self.always,
             "never": self.never,
+            "block": self.block,
             "options": self.options,
             "unknown_fields": self.unknown_fields,
         }
         for i in rules:
             changes = self.rules[i].changes
-            for name in ("always", "never"):
+            for name in ("always", "never", "block"):
                 merged[name] += changes.pop(name, ())
             for name in ("options", "unknown_fields"):
                 merged[name] = {**merged[name], **changes.pop(name, {})}

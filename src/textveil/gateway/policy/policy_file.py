@@ -251,6 +251,7 @@ def explain_policy(policy: Policy) -> list[str]:
         f"Unknown fields are {UNKNOWN_TEXTS[policy.unknown]}{_explain_fields(policy)}.",
         f"Names of users are {'left out' if policy.users == 'drop' else 'replaced by pseudonyms'}.",
         UNRESOLVED_TEXTS[policy.unresolved],
+        *([f"Requests with {', '.join(policy.block)} are refused."] if policy.block else []),
         (
             f"A request may have at most {policy.limit:,} bytes, and the upstream has "
             f"{policy.timeout:g} seconds to answer. Released messages take at most "
@@ -332,6 +333,8 @@ def _explain_change(change: tuple[str, Any]) -> str:
     name, value = change
     if name in ("always", "never"):
         return _explain_words(len(value), name)
+    if name == "block":
+        return f"{', '.join(value)} blocked"
     if name == "unknown_fields":
         return f"unknown {', '.join(f'{field} {word}' for field, word in value.items())}"
     return f"{len(value):,} other options" if name == "options" else f"{name} {value}"

@@ -260,6 +260,7 @@ def _is_json_requested(body: JsonObject) -> bool:
 
 CHAT = Operation(
     name="openai.chat",
+    purpose="chat",
     path="/chat/completions",
     request=CHAT_REQUEST,
     answer=CHAT_ANSWER,

@@ -85,6 +85,7 @@ class CompletionChunks:
 
 COMPLETIONS = Operation(
     name="openai.completions",
+    purpose="text_completion",
     path="/completions",
     request=COMPLETION_REQUEST,
     answer=COMPLETION_ANSWER,

@@ -15,6 +15,7 @@ EMBEDDING_ANSWER = any_value(Act.PASS)
 
 EMBEDDINGS = Operation(
     name="openai.embeddings",
+    purpose="embeddings",
     path="/embeddings",
     request=EMBEDDING_REQUEST,
     answer=EMBEDDING_ANSWER,

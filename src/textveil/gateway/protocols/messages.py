@@ -338,6 +338,7 @@ KEY_HEADERS = ("x-api-key", "authorization")
 
 MESSAGES = Operation(
     name="anthropic.messages",
+    purpose="chat",
     path="/messages",
     request=MESSAGES_REQUEST,
     needs=("model", "messages"),

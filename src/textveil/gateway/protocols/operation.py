@@ -137,6 +137,8 @@ class Operation:
 
     Attributes:
         name: its name in metrics and policies.
+        purpose: what it asks a model for, as OpenTelemetry names it: "chat", "text_completion",
+            "embeddings" or "generate_content"; "" if it asks none.
         path: its path below the base URL; `{name}` is a part that the client fills in.
         method: its HTTP method.
         has_body: whether requests have a body; else a request consists of its path parameters and
@@ -173,6 +175,7 @@ class Operation:
     """
 
     name: str
+    purpose: Literal["chat", "text_completion", "embeddings", "generate_content", ""] = ""
     path: str
     method: Literal["GET", "POST", "DELETE"] = "POST"
     has_body: bool = True

@@ -302,6 +302,7 @@ PAGE_QUERY = {
 
 RESPONSES = Operation(
     name="openai.responses",
+    purpose="chat",
     path="/responses",
     request=RESPONSES_REQUEST,
     answer=RESPONSES_ANSWER,

@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import lru_cache
 from typing import Any, Literal, TypeVar
+from urllib.parse import urlsplit
 
 import regex
 
@@ -24,6 +25,9 @@ from textveil.randomness import read_entropy
 from textveil.session import Spend
 
 T = TypeVar("T")
+
+Tokens = Literal["input", "output"]
+"""Tokens that an upstream counts: of a request, and of its answer."""
 
 Step = Literal["protect", "upstream", "restore"]
 """Timed steps: before sending, waiting for the upstream, after its answer."""
@@ -39,7 +43,17 @@ MODEL_PATTERN = regex.compile(r"(?!.*tv-[\w\-]{43})[A-Za-z0-9][A-Za-z0-9._:/\-]{
 A client may send anything in their place, which is recorded as `OTHER`.
 """
 
-_CODES = ("audit", "busy", "idempotency", "limit", "missing", "overlap", "stopping", "store")
+_CODES = (
+    "audit",
+    "blocked",
+    "busy",
+    "idempotency",
+    "limit",
+    "missing",
+    "overlap",
+    "stopping",
+    "store",
+)
 CODE_REASONS = {code: code for code in (*_CODES, "unprotected", "upstream")} | {
     "invalid_api_key": "key",
     "previous_response_not_found": "unknown",
@@ -53,6 +67,34 @@ STATUS_REASONS = {400: "invalid", **_UNKNOWN, 408: "slow", 413: "size"} | {
     500: "failed",
 }
 """Reasons for a refusal by status, where no code gives one."""
+
+
+PROVIDERS = {"bedrock": "aws.bedrock", "gemini": "gcp.gemini"}
+"""OpenTelemetry's names of providers, by the first part of an operation's name, where it differs."""
+
+USAGE_FIELDS: dict[Tokens, tuple[str, ...]] = {
+    "input": ("input_tokens", "prompt_tokens", "inputTokens", "promptTokenCount"),
+    "output": ("output_tokens", "completion_tokens", "outputTokens", "candidatesTokenCount"),
+}
+USAGE_PLACES = ("usage", "usageMetadata")
+ANSWER_PLACES = ("response", "message")
+"""Fields with the numbers of tokens, the fields that hold these, and those around them."""
+
+
+def read_usage(answer: Any) -> dict[Tokens, int]:
+    """Reads the numbers of tokens from an answer or an event of a stream; {} for none."""
+    if not isinstance(answer, dict):
+        return {}
+    for part in (answer, *(answer.get(name) for name in ANSWER_PLACES)):
+        for usage in (part.get(name) for name in USAGE_PLACES) if isinstance(part, dict) else ():
+            if isinstance(usage, dict):
+                return {
+                    kind: usage[name]
+                    for kind, names in USAGE_FIELDS.items()
+                    for name in names
+                    if type(usage.get(name)) is int and usage[name] >= 0
+                }
+    return {}
 
 
 @lru_cache(1000)
@@ -87,17 +129,25 @@ class RequestRecord:
         unknown: the unknown fields that were protected or left out, by their paths.
         unresolved: the number of placeholders in the answer that were not restored.
         seconds: duration of each step.
+        purpose: what the model is asked for, as in `Operation.purpose`; "" before it is asked.
+        provider: whose API it is, as OpenTelemetry names it; "" before it is asked.
+        server: host and port of the upstream; "" and 0 before it is asked.
+        tokens: the numbers of tokens that the upstream counted.
         span: opens a span of a trace, given its name.
+        call_span: opens the span around the call of the upstream.
     """
 
     def __init__(self, operation: str) -> None:
         self.operation, self.id, self.began = operation, read_entropy(8).hex(), time.time()
+        self.purpose, self.provider, self.server = "", "", ("", 0)
+        self.tokens: dict[Tokens, int] = {}
         self.key, self.model, self.reason, self.field, self.status = "", "", "", "", 0
         self.protected: Counter[str] = Counter()
         self.unknown: Counter[str] = Counter()
         self.spent: list[Spend] = []
         self.drawn, self.unresolved, self.admitted, self.dry = 0, 0, False, False
         self.span: Callable[[str], AbstractContextManager[Any]] = nullcontext
+        self.call_span: Callable[[], AbstractContextManager[Any]] = nullcontext
         self.seconds: dict[Step, float] = {"protect": 0.0, "upstream": 0.0, "restore": 0.0}
 
     def note_request_model(self, model: object, models: Collection[str]) -> None:
@@ -113,6 +163,16 @@ class RequestRecord:
         key = secret.rpartition(" ")[2]  # the part after "Bearer"
         if isinstance(model, str) and not (key and key in model) and _is_model(model):
             self.model = model
+
+    def note_call(self, name: str, purpose: str, url: str) -> None:
+        """Notes which operation asks which upstream, and for what."""
+        parts, api = urlsplit(url), name.partition(".")[0]
+        self.purpose, self.provider = purpose, PROVIDERS.get(api, api)
+        self.server = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+
+    def note_usage(self, answer: Any) -> None:
+        """Notes the numbers of tokens that an answer, or an event of a stream, holds."""
+        self.tokens |= read_usage(answer)
 
     def note_answer(self, unresolved: int, status: int = 200) -> None:
         """Notes that there is an answer."""

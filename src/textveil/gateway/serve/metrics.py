@@ -3,7 +3,8 @@
 In: records of requests. Out: the page /metrics.
 Not here: the fields of a record (`request_record`), and the log of single requests (`audit_log`).
 
-Labels are operations, statuses, reasons, types and lanes: few, and never text. Multiple workers
+Calls of models are counted under OpenTelemetry's names for generative AI, with their dots as
+underscores. Labels are operations, models, statuses, reasons, types and lanes: few, and never text. Multiple workers
 write to files in the folder PROMETHEUS_MULTIPROC_DIR, and each of them shows the sums.
 """
 
@@ -24,16 +25,23 @@ MULTIPROC_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 """Environment variable with the folder that workers share."""
 
 ADDED_BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
-UPSTREAM_BUCKETS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 60.0, 120.0)
-"""Bucket limits of the histograms, in seconds."""
+CALL_BUCKETS = tuple(0.01 * 2**i for i in range(14))
+TOKEN_BUCKETS = tuple(4**i for i in range(14))
+"""Bucket limits of the histograms, in seconds and tokens; for calls those of OpenTelemetry."""
 
 TYPE_PATTERN = regex.compile(r"[A-Z][A-Z0-9_]{0,39}")
 
-MAX_TYPES = 100
-"""Maximal number of entity types counted separately.
+MAX_NAMES = 100
+"""Maximal number of entity types, and of models, counted separately.
 
-Detectors of other packages add types.
+Detectors of other packages add types, and upstreams say which model answered.
 """
+
+CALL_LABELS = (
+    *("gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_model"),
+    *("server_address", "server_port"),
+)
+"""Labels of the metrics about calls of models."""
 
 
 class Metrics:
@@ -45,6 +53,7 @@ class Metrics:
 
         self._registry = registry = CollectorRegistry()
         self._types: set[str] = set()
+        self._models: set[str] = set()
         counter, gauge = partial(Counter, registry=registry), partial(Gauge, registry=registry)
         histogram = partial(Histogram, labelnames=("operation",), registry=registry)
         self._requests = counter("textveil_requests", "Requests.", ("operation", "status"))
@@ -63,10 +72,19 @@ class Metrics:
         self._added = histogram(
             "textveil_added_seconds", "Seconds that the gateway itself adds.", buckets=ADDED_BUCKETS
         )
-        self._upstream = histogram(
-            "textveil_upstream_seconds",
+        self._calls = Histogram(
+            "gen_ai_client_operation_duration_seconds",
             "Seconds of waiting for the upstream.",
-            buckets=UPSTREAM_BUCKETS,
+            (*CALL_LABELS, "error_type"),
+            registry=registry,
+            buckets=CALL_BUCKETS,
+        )
+        self._tokens = Histogram(
+            "gen_ai_client_token_usage",
+            "Tokens that the upstream counted.",
+            (*CALL_LABELS, "gen_ai_token_type"),
+            registry=registry,
+            buckets=TOKEN_BUCKETS,
         )
         summed: Any = {"multiprocess_mode": "livesum"}
         self.streams = gauge("textveil_streams_open", "Open streams.", **summed)
@@ -88,12 +106,23 @@ class Metrics:
                 self._epsilon.labels(spend.metric).inc(spend.epsilon / MICRO)
         if record.seconds["protect"]:
             self._added.labels(record.operation).observe(record.gateway_seconds)
-        if record.seconds["upstream"]:
-            self._upstream.labels(record.operation).observe(record.seconds["upstream"])
+        if record.purpose and record.seconds["upstream"]:
+            self._count_call(record)
+
+    def _count_call(self, record: RequestRecord) -> None:
+        if record.model not in self._models and len(self._models) >= MAX_NAMES:
+            model = OTHER
+        else:
+            self._models.add(model := record.model)
+        server, port = record.server
+        labels = record.purpose, record.provider, model, server, str(port)
+        self._calls.labels(*labels, record.reason).observe(record.seconds["upstream"])
+        for kind, number in record.tokens.items():
+            self._tokens.labels(*labels, kind).observe(number)
 
     def _limit_type(self, name: str) -> str:
         if name not in self._types and (
-            len(self._types) >= MAX_TYPES or TYPE_PATTERN.fullmatch(name) is None
+            len(self._types) >= MAX_NAMES or TYPE_PATTERN.fullmatch(name) is None
         ):
             return OTHER
         self._types.add(name)
