@@ -228,6 +228,19 @@ def merge_shapes(shapes: Iterable[Shape], name: str = "") -> Shape:
     return merged
 
 
+def read_plain(kind: Any, string: str) -> Shape | None:
+    """Reads a type of strings or numbers; None for others."""
+    if kind is datetime:
+        return Shape(string="TIME")
+    if kind is bytes and string == "TEXT":
+        return Shape(act="MEDIA")
+    if kind in (str, bytes, int, float, bool):
+        return Shape(string=string) if kind in (str, bytes) else Shape(number="NUMBER")
+    if inspect.isclass(kind) and issubclass(kind, Enum):
+        return Shape(words={str(member.value) for member in kind})
+    return None
+
+
 def strip_name(kind: Any) -> str:
     """Returns the name of a class without what says that it is beta, or of requests."""
     bare = re.sub(r"(Params?)+(Base|NonStreaming|Streaming)?$", "", kind.__name__)
@@ -338,16 +351,10 @@ class TableWriter:
             return Shape(words=words, number=number)
         if is_record(kind):
             return Shape(records={strip_name(kind)})
-        if kind is datetime:
-            return Shape(string="TIME")
-        if kind in (str, int, float, bool):
-            return Shape(string=string) if kind is str else Shape(number="NUMBER")
+        if (shape := read_plain(kind, string)) is not None:
+            return shape
         if kind in (object, Any):
             return Shape(act="OBJECT")
-        if kind is bytes:
-            return Shape(act="MEDIA") if string == "TEXT" else Shape(string=string)
-        if inspect.isclass(kind) and issubclass(kind, Enum):
-            return Shape(words={str(member.value) for member in kind})
         if inspect.isclass(origin) and issubclass(origin, Mapping):
             return Shape(values=self._read(given[1], string))
         if inspect.isclass(origin) and issubclass(origin, Iterable):

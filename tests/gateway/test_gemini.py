@@ -1,5 +1,6 @@
 """Gemini through the gateway, with the SDK of Google: only the base URL is another."""
 
+import copy
 import itertools
 import json
 import random
@@ -10,7 +11,7 @@ import httpx2
 import pytest
 from tests.gateway.servers import serving, serving_upstream
 from tests.gateway.specimens import specimens
-from tests.gateway.test_field_rules import unclassified
+from tests.gateway.test_field_rules import unclassified, without
 from tests.gateway.test_gateway import environment  # noqa: F401
 
 from textveil import Privatizer, Session
@@ -183,7 +184,10 @@ def ask(request, client):
 
 
 def user(*parts):
-    return {"role": "user", "parts": [part(each) if isinstance(each, str) else each for each in parts]}
+    return {
+        "role": "user",
+        "parts": [part(each) if isinstance(each, str) else each for each in parts],
+    }
 
 
 def said(parts):
@@ -306,7 +310,9 @@ def test_results_of_tools_are_not_of_the_user():
 
 
 def test_a_name_that_was_cut_between_two_messages_of_the_model_is_hidden(upstream, http):
-    halves = [{"role": "model", "parts": [part(half)]} for half in ("Ask zoe@quil", "limar.example")]
+    halves = [
+        {"role": "model", "parts": [part(half)]} for half in ("Ask zoe@quil", "limar.example")
+    ]
     post(http, "generateContent", {"contents": [user("x"), *halves, user("y")]})
     assert [each["role"] for each in last(upstream)["contents"]] == ["user", "model", "user"]
     assert not upstream.shows("quillimar")
@@ -366,7 +372,10 @@ def test_snake_case_and_single_objects_are_read(upstream, http):
 
 
 def test_a_field_that_is_there_in_both_spellings_is_read_twice(upstream, http):
-    both = {"systemInstruction": {"parts": [part("a")]}, "system_instruction": {"parts": [part(CANARY)]}}
+    both = {
+        "systemInstruction": {"parts": [part("a")]},
+        "system_instruction": {"parts": [part(CANARY)]},
+    }
     answer = post(http, "generateContent", {**both, "contents": [user("x")]})
     assert answer.headers["textveil-unknown"] == "system_instruction=1"
     assert last(upstream).keys() >= both.keys()
@@ -435,6 +444,13 @@ def test_models_are_listed(upstream, client):
     ]
 
 
+def test_the_address_of_the_environment_is_enough(upstream, running, monkeypatch):
+    monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", running[1])
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    client = genai.Client(api_key=KEY)
+    assert client.models.generate_content(model=MODEL, contents=ASKED).text == ASKED
+
+
 @pytest.mark.parametrize("prefix", ["/v1beta", "/v1", ""])
 def test_the_version_of_the_address_is_that_of_the_upstream(upstream, http, prefix):
     http.post(f"{prefix}/models/{MODEL}:generateContent", json={"contents": [user("x")]})
@@ -442,7 +458,9 @@ def test_the_version_of_the_address_is_that_of_the_upstream(upstream, http, pref
 
 
 def test_a_dry_run_asks_nobody(upstream, http):
-    shown = post(http, "generateContent", {"contents": [user(ASKED)]}, headers={"textveil-dry-run": "1"})
+    shown = post(
+        http, "generateContent", {"contents": [user(ASKED)]}, headers={"textveil-dry-run": "1"}
+    )
     assert CANARY not in shown.text
     assert shown.json()["contents"][0]["parts"][0]["text"].startswith("<WORD_1>")
     assert upstream.asked == []
@@ -531,8 +549,14 @@ def test_errors_within_a_stream(upstream, client):
         ({"contents": [user({"fileData": {"fileUri": "https://a.example/x"}})]}, "fileUri"),
         ({"generationConfig": {"responseLogprobs": True}}, "generationConfig.responseLogprobs"),
         ({"toolConfig": {"retrievalConfig": {"latLng": {"latitude": 1}}}}, "latLng"),
-        ({"toolConfig": {"functionCallingConfig": {"streamFunctionCallArguments": True}}}, "stream"),
-        ({"tools": [{"mcpServers": [{"streamableHttpTransport": {"headers": {"a": "b"}}}]}]}, "hea"),
+        (
+            {"toolConfig": {"functionCallingConfig": {"streamFunctionCallArguments": True}}},
+            "stream",
+        ),
+        (
+            {"tools": [{"mcpServers": [{"streamableHttpTransport": {"headers": {"a": "b"}}}]}]},
+            "hea",
+        ),
         ({"tools": [{"googleMaps": {"authConfig": {"apiKey": CANARY}}}]}, "authConfig"),
     ],
 )
@@ -627,9 +651,7 @@ def cuts(text: str) -> Iterator[Any]:
     for _ in range(30):
         places = sorted(rng.sample(range(len(text)), 5))
         yield lambda whole, places=places: [
-            whole[i:j]
-            for i, j in itertools.pairwise([0, *places, len(whole)])
-            if whole[i:j]
+            whole[i:j] for i, j in itertools.pairwise([0, *places, len(whole)]) if whole[i:j]
         ]
 
 
@@ -700,7 +722,9 @@ def test_chunks_may_be_cut_anywhere(upstream, client):
         bytes([byte]) for each in chunks(whole, list) for byte in sse(each)
     )
     came = [*client.models.generate_content_stream(model=MODEL, contents=CANARY)]
-    assert "".join(chunk.text or "" for chunk in came if not chunk.function_calls) == f"é {CANARY} 🙂"
+    assert (
+        "".join(chunk.text or "" for chunk in came if not chunk.function_calls) == f"é {CANARY} 🙂"
+    )
     assert came[-1].function_calls[0].args == {"name": f"🙂 {CANARY}"}
     assert came[-1].usage_metadata.total_token_count == 7
 
@@ -727,11 +751,12 @@ GROUNDED = {
 @pytest.mark.parametrize("streamed", [False, True])
 def test_places_in_a_text_count_bytes_of_the_restored_one(streamed):
     text = "é <WORD_1> é <WORD_1> né"
-    places = [(text.encode().find(b"<WORD_1>", 5), 8), (len(text.encode()) - 3, 3)]
-    supports = GROUNDED["groundingMetadata"]["groundingSupports"]
-    for support, (start, size) in zip(supports, places, strict=False):
+    answer = answer_of(part(text), **copy.deepcopy(GROUNDED))
+    (candidate,) = answer["candidates"]
+    spans = [(text.encode().find(b"<WORD_1>", 5), 8), (len(text.encode()) - 3, 3)]
+    supports = candidate["groundingMetadata"]["groundingSupports"]
+    for support, (start, size) in zip(supports[:2], spans, strict=True):
         support["segment"] |= {"startIndex": start, "endIndex": start + size}
-    answer = answer_of(part(text), **GROUNDED)
     if streamed:
         _, shown, _ = fed(chunks(answer, list))
         (candidate,) = shown[-1]["candidates"]
@@ -742,7 +767,10 @@ def test_places_in_a_text_count_bytes_of_the_restored_one(streamed):
     *known, unknown = [
         each["segment"] for each in candidate["groundingMetadata"]["groundingSupports"]
     ]
-    assert [made[each["startIndex"] : each["endIndex"]].decode() for each in known] == [CANARY, "né"]
+    assert [made[each["startIndex"] : each["endIndex"]].decode() for each in known] == [
+        CANARY,
+        "né",
+    ]
     assert known[0]["startIndex"] > len(CANARY)
     assert unknown == {"text": "elsewhere"}
     assert candidate["groundingMetadata"]["webSearchQueries"] == [f"who is {CANARY}"]
@@ -767,10 +795,7 @@ def test_every_leaf_of_the_sdk_has_an_act(kind, rule):
 
 
 def test_a_table_without_a_field_is_noticed():
-    rule = ROOTS["message"]
-    parts = rule.fields["parts"].items
-    less = LeafRule(fields={name: own for name, own in parts.fields.items() if name != "text"})
-    broken = LeafRule(fields={**rule.fields, "parts": LeafRule(items=less)})
+    broken = without(ROOTS["message"], ("parts", "*", "text"))
     assert unclassified(types.Content, broken) == ["parts[].text"]
 
 
@@ -796,7 +821,9 @@ def planted(operation, body):
 
 def requests(operation):
     """Requests with every leaf of a table, in the spelling of the SDK and in that of the API's own types."""
-    plain = specimens(operation.request, lambda act: None if act in (Act.MEDIA, Act.REFUSE) else "w")
+    plain = specimens(
+        operation.request, lambda act: None if act in (Act.MEDIA, Act.REFUSE) else "w"
+    )
     for body in plain:
         sent, count = planted(operation, {**body, "model": MODEL})
         for name in ("generateContentRequest", "requests"):

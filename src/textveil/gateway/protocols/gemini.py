@@ -111,7 +111,7 @@ def merge_parts(parts: list[Any]) -> list[Any]:
 
 
 def _add_part(parts: list[Any], part: Any) -> None:
-    last = parts[-1] if parts else None
+    last: Any = parts[-1] if parts else None
     if _is_plain(part) and _is_plain(last) and _is_thought(part) == _is_thought(last):
         parts[-1] = {**last, "text": last["text"] + part["text"]}
     else:
@@ -147,7 +147,7 @@ def _build_normalizer(rule: LeafRule) -> Callable[[JsonObject], JsonObject]:
         """Brings a request to one form."""
         renamed: JsonObject = _rename_fields(body, rule)
         inner = renamed.get(NESTED)
-        nested = [((NESTED,), inner)]
+        nested: list[tuple[Path, Any]] = [((NESTED,), inner)]
         nested += [(("requests", i), each) for i, each in enumerate(get_items(renamed, "requests"))]
         for path, request in nested:
             _check_model(path, request, renamed.get("model"))
@@ -605,8 +605,6 @@ ONE_MODEL = replace(
     MODELS,
     name="gemini.models.one",
     path="/models/{model}",
-    request=record(
-        model=MODEL_ID, alt=any_value(Act.DROP), prettyPrint=any_value(Act.DROP)
-    ),
+    request=record(model=MODEL_ID, alt=any_value(Act.DROP), prettyPrint=any_value(Act.DROP)),
 )
 GEMINI = (GENERATE, STREAM, COUNT, EMBED, EMBED_BATCH, MODELS, ONE_MODEL)
