@@ -1,7 +1,7 @@
 """Writes the gateway's tables of leaves from the types of the SDKs: `make leaves`.
 
-In: the types of requests and answers of the installed `openai` and `anthropic`; `leaves.txt`, which
-says what the types do not.
+In: the types of requests and answers of the installed SDKs (`ROOTS`); `leaves.txt`, which says what
+the types do not.
 Out: `data/leaves`, a file for each API with a line for each field.
 Not here: how the files are read (`gateway.protocols.leaf_tables`), what becomes of a leaf.
 
@@ -19,6 +19,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import Enum
 from fnmatch import fnmatchcase
 from importlib import import_module, metadata
 from pathlib import Path
@@ -36,6 +37,9 @@ ANY_RULES = frozenset(
 NUMBER_RULES = frozenset({"NUMBER", "TOKEN"})
 TAGS = ("type", "role")
 """Fields that may say which member of a union an object is."""
+
+SDKS = {"google": "google-genai"}
+"""Distributions of the SDKs that are named otherwise than what they install."""
 
 ROOTS: dict[str, dict[str, str]] = {
     "chat": {
@@ -86,6 +90,22 @@ ROOTS: dict[str, dict[str, str]] = {
         "anthropic.types.beta:BetaRawMessageStreamEvent ErrorEvent PingEvent",
         "answer_delta": "anthropic.types:RawContentBlockDelta "
         "anthropic.types.beta:BetaRawContentBlockDelta",
+    },
+    "gemini": {
+        "message": "google.genai.types:Content",
+        "request": "GenerateContent",
+        "count": "CountTokens",
+        "embed": "EmbedContent",
+        "embed_batch": "BatchEmbedContents",
+        "tool": "google.genai.types:Tool",
+        "tool_config": "google.genai.types:ToolConfig",
+        "safety": "google.genai.types:SafetySetting",
+        "config": "google.genai.types:GenerationConfig",
+        "image_config": "google.genai.types:ImageConfig",
+        "answer": "google.genai.types:GenerateContentResponse",
+        "answer_candidate": "Candidate",
+        "answer_content": "Content",
+        "answer_part": "Part",
     },
 }
 """Types of each API, or records, by what they are of; those of answers begin with `answer`."""
@@ -208,6 +228,19 @@ def merge_shapes(shapes: Iterable[Shape], name: str = "") -> Shape:
     return merged
 
 
+def read_plain(kind: Any, string: str) -> Shape | None:
+    """Reads a type of strings or numbers; None for others."""
+    if kind is datetime:
+        return Shape(string="TIME")
+    if kind is bytes and string == "TEXT":
+        return Shape(act="MEDIA")
+    if kind in (str, bytes, int, float, bool):
+        return Shape(string=string) if kind in (str, bytes) else Shape(number="NUMBER")
+    if inspect.isclass(kind) and issubclass(kind, Enum):
+        return Shape(words={str(member.value) for member in kind})
+    return None
+
+
 def strip_name(kind: Any) -> str:
     """Returns the name of a class without what says that it is beta, or of requests."""
     bare = re.sub(r"(Params?)+(Base|NonStreaming|Streaming)?$", "", kind.__name__)
@@ -318,10 +351,8 @@ class TableWriter:
             return Shape(words=words, number=number)
         if is_record(kind):
             return Shape(records={strip_name(kind)})
-        if kind is datetime:
-            return Shape(string="TIME")
-        if kind in (str, int, float, bool):
-            return Shape(string=string) if kind is str else Shape(number="NUMBER")
+        if (shape := read_plain(kind, string)) is not None:
+            return shape
         if kind in (object, Any):
             return Shape(act="OBJECT")
         if inspect.isclass(origin) and issubclass(origin, Mapping):
@@ -383,7 +414,7 @@ class TableWriter:
         for override in self._lines:
             if override.is_more and override.has_record(record):
                 known |= override.fields
-        if not known:
+        if not known and record not in self._records:
             raise ValueError(f"no class and no line of leaves.txt is of {record}")
         return sorted(known)
 
@@ -483,7 +514,8 @@ def build_tables() -> dict[str, str]:
     """Builds the files of all APIs, by name."""
     overrides, used, built = list(read_overrides()), set[str](), dict[str, str]()
     for api, roots in ROOTS.items():
-        sdk = next(iter(roots.values())).partition(".")[0]
+        module = next(iter(roots.values())).partition(".")[0]
+        sdk = SDKS.get(module, module)
         table = TableWriter(api, overrides, used).write()
         stored = {part: dict(sorted(table[part].items())) for part in table}
         built[api] = render_table({"sdk": f"{sdk} {metadata.version(sdk)}", **stored}) + "\n"

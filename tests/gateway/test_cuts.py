@@ -19,6 +19,7 @@ from textveil.gateway.answer.streaming import restore_stream
 from textveil.gateway.protocols import Event, Operation
 from textveil.gateway.protocols.chat import CHAT
 from textveil.gateway.protocols.completions import COMPLETIONS
+from textveil.gateway.protocols.gemini import STREAM as GEMINI
 from textveil.gateway.protocols.messages import MESSAGES
 from textveil.gateway.protocols.responses import RESPONSES
 from textveil.gateway.protocols.restoring import AnswerRestorer
@@ -108,6 +109,19 @@ def of_message(text: str, kind: str, field: str, block: Data) -> Kind:
     )
 
 
+def of_gemini(text: str, **more: Any) -> Kind:
+    def say(piece: str, **end: str) -> Data:
+        parts = [{"text": piece, **more}] if piece else []
+        content = {"content": {"role": "model", "parts": parts}} if parts else {}
+        return {"candidates": [{"index": 0, **content, **end}]}
+
+    def read(data: Data) -> str | None:
+        contents = [each.get("content", {}) for each in data["candidates"]]
+        return "".join(part["text"] for each in contents for part in each.get("parts", ()))
+
+    return Kind(GEMINI, text, [], say, [say("", finishReason="STOP")], read)
+
+
 KINDS = {
     "chat": of_chat(TEXT, lambda piece: {"content": piece}, lambda delta: delta.get("content")),
     "chat reasoning": of_chat(
@@ -140,6 +154,8 @@ KINDS = {
         [{"choices": [{"index": 0, "text": "", "finish_reason": "stop"}]}],
         lambda data: "".join(choice["text"] for choice in data["choices"]),
     ),
+    "gemini": of_gemini(TEXT),
+    "gemini thought": of_gemini(TEXT, thought=True),
     "responses": of_response(TEXT, "response.output_text"),
     "responses reasoning": of_response(TEXT, "response.reasoning_text"),
     "responses call": of_response(WRITTEN, "response.function_call_arguments"),
@@ -260,6 +276,7 @@ STREAMS = {
     "chat call": sent(KINDS["chat call"], ends="\r\n", ascii=True),
     "completions": sent(KINDS["completions"], ends="\r\n"),
     "responses": sent(KINDS["responses"]),
+    "gemini": sent(KINDS["gemini"], ends="\r\n"),
     "messages": sent(KINDS["messages"], ascii=True),
     "messages call": sent(KINDS["messages call"], ends="\r\n"),
 }

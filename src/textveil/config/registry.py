@@ -223,6 +223,10 @@ PROTOCOLS: dict[str, Entry] = {
     "anthropic": Entry(
         target="textveil.gateway.protocols.registry:anthropic", summary="Anthropic's messages"
     ),
+    "gemini": Entry(
+        target="textveil.gateway.protocols.registry:gemini",
+        summary="Gemini's content, embeddings and models",
+    ),
     "litellm": Entry(
         target="textveil.gateway.protocols.registry:litellm",
         summary="guardrails of a LiteLLM proxy",

@@ -24,7 +24,7 @@ from textveil.gateway.gateway import Gateway, ReleasedMessage
 from textveil.gateway.policy.client_keys import Caller
 from textveil.gateway.protocols import Operation
 from textveil.gateway.protocols.restoring import AnswerRestorer
-from textveil.gateway.request.parsing import list_models, read_request
+from textveil.gateway.request.parsing import list_models, move_key, read_request
 from textveil.gateway.request.request_record import RequestRecord
 from textveil.gateway.request_flow import RequestFlow
 from textveil.gateway.serve.process import ServerProcess, run_while_connected
@@ -58,10 +58,13 @@ class RouteEndpoint:
     Args:
         name: the name of the operation.
         answer: answers a request; it is called with the request and, by name, its `record`.
+        silence: is sent in a stream in which nothing comes for long.
     """
 
-    def __init__(self, name: str, answer: "Callable[..., Awaitable[Response]]") -> None:
-        self._name, self._answer = name, answer
+    def __init__(
+        self, name: str, answer: "Callable[..., Awaitable[Response]]", silence: bytes = b":\n\n"
+    ) -> None:
+        self._name, self._answer, self._silence = name, answer, silence
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answers a request, and closes its resources when the answer is sent."""
@@ -75,7 +78,8 @@ class RouteEndpoint:
             )
             response = await self._answer(request, record=record)
             response.headers[REQUEST_ID_HEADER] = record.id
-            await response(scope, receive, await exit_stack.enter_async_context(keep_open(send)))
+            sending = await exit_stack.enter_async_context(keep_open(send, self._silence))
+            await response(scope, receive, sending)
 
 
 async def answer(
@@ -100,6 +104,7 @@ async def answer(
     process: ServerProcess = request.state.process
     try:
         process.admit(record)
+        request = move_key(request, operation)
         admitted = await _admit(gateway, operation, request, record, prepared)
         response = _respond(operation, request, record, *admitted)
         return await run_while_connected(request, process.run_until_stopped(response))

@@ -33,8 +33,8 @@ UNKNOWN_ROUTE = "unknown"
 def build_application(gateway: Gateway, playground: Playground | None = None) -> "Starlette":
     """Builds the ASGI application: all API routes and the probes.
 
-    Each API route is served with the prefix /v1 and without; the probes are /health, /ready and
-    /metrics.
+    Each API route is served with its prefixes, such as /v1, and without; the probes are /health,
+    /ready and /metrics.
 
     Args:
         gateway: answers the requests.
@@ -47,7 +47,8 @@ def build_application(gateway: Gateway, playground: Playground | None = None) ->
 
     all_operations = load_operations()
     route_list = ", ".join(
-        f"{item.method} /v1{item.path.replace(':path', '')}" for item in all_operations
+        f"{item.method} {item.prefixes[0]}{item.path.replace(':path', '')}"
+        for item in all_operations
     )
 
     async def answer_unknown(request: "Request", _: Exception) -> "Response":
@@ -63,11 +64,12 @@ def build_application(gateway: Gateway, playground: Playground | None = None) ->
             status, message, headers=methods if matching else None
         )
         record = RequestRecord(UNKNOWN_ROUTE)
+        path = request.url.path
+        near = (item for item in all_operations if path.startswith(f"{item.prefixes[0]}/"))
+        build_error = next(near, all_operations[0]).build_error
         with request.state.process.record_request(record, None):
             record.note_failure(refused)
-            return JSONResponse(
-                all_operations[0].build_error(refused), refused.status, headers=refused.headers
-            )
+            return JSONResponse(build_error(refused), refused.status, headers=refused.headers)
 
     async def serve_metrics(request: "Request") -> "Response":
         if gateway.check_origin(request.headers) or not request.state.process.can_read_metrics(
@@ -87,7 +89,9 @@ def build_application(gateway: Gateway, playground: Playground | None = None) ->
         async def answer_request(request: "Request", record: RequestRecord) -> "Response":
             return await answer(gateway.current, operation, request, record)
 
-        endpoint = RouteEndpoint(operation.name, answer_request)
+        # An empty line says nothing, and is no comment.
+        silence = b":\n\n" if operation.has_comments else b"\n"
+        endpoint = RouteEndpoint(operation.name, answer_request, silence)
         return Route(f"{prefix}{operation.path}", endpoint, methods=[operation.method])
 
     @asynccontextmanager
@@ -98,7 +102,7 @@ def build_application(gateway: Gateway, playground: Playground | None = None) ->
     def is_api_route(scope: Any) -> bool:
         return any(route.matches(scope)[0] is not Match.NONE for route in api_routes)
 
-    api_routes = [build_route(item, prefix) for item in all_operations for prefix in ("/v1", "")]
+    api_routes = [build_route(item, prefix) for item in all_operations for prefix in item.prefixes]
     routes = [*api_routes]
     probes = {
         "/health": lambda _: PlainTextResponse("ok"),

@@ -17,7 +17,7 @@ COMMENT_SECONDS = 15.0
 
 
 @asynccontextmanager
-async def keep_open(send: Send) -> AsyncIterator[Send]:
+async def keep_open(send: Send, comment: bytes) -> AsyncIterator[Send]:
     """Wraps a send function so that silent event streams get comments.
 
     Each message must be a whole event, or a comment could come inside of one.
@@ -31,7 +31,7 @@ async def keep_open(send: Send) -> AsyncIterator[Send]:
                 await asyncio.sleep(wait)
             else:
                 await send_message(
-                    {"type": "http.response.body", "body": b":\n\n", "more_body": True}
+                    {"type": "http.response.body", "body": comment, "more_body": True}
                 )
 
     async def send_message(message: MutableMapping[str, Any]) -> None:

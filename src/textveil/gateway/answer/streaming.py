@@ -209,5 +209,5 @@ async def restore_stream(
         record.note_failure(failure)
         yield stream.build_error_event(failure).render()
     # Comments, since the headers were sent before.
-    for comment in _build_comments(restorer):
+    for comment in _build_comments(restorer) if operation.has_comments else ():
         yield comment

@@ -263,7 +263,9 @@ def _extract_error(content: Any) -> dict[str, Any]:
     error = content.get("error", content) if isinstance(content, dict) else None
     if not isinstance(error, dict):
         return {"message": error}
-    code = error.get("code")
+    code, status = error.get("code"), error.get("status")
+    if isinstance(status, str):  # Google's name for the type
+        error = {"type": status, **error}
     return error | {"code": str(code)} if isinstance(code, int) else error
 
 

@@ -146,7 +146,7 @@ class Upstream:
 
     url: Address
     credential: Annotated[Credential | None, BeforeValidator(_refuse_plain_key)] = None
-    header: Literal["authorization", "x-api-key", "api-key"] | None = None
+    header: Literal["authorization", "x-api-key", "x-goog-api-key", "api-key"] | None = None
     client_key: Literal["pass", "drop"] = "pass"
 
     def __post_init__(self) -> None:

@@ -140,11 +140,13 @@ class Operation:
         purpose: what it asks a model for, as OpenTelemetry names it: "chat", "text_completion",
             "embeddings" or "generate_content"; "" if it asks none.
         path: its path below the base URL; `{name}` is a part that the client fills in.
+        prefixes: what may stand before its path in the address of the gateway.
         method: its HTTP method.
         has_body: whether requests have a body; else a request consists of its path parameters and
             its query.
         query: fields of a request with a body that are sent in the query; other fields of the query
             are not read.
+        normalize: brings a request to the form of its table.
         request: table of the leaves of a request: its body, its path parameters and its query.
         answer: table of the leaves of an answer.
         needs: fields without which a request is refused.
@@ -165,9 +167,13 @@ class Operation:
         correct_offsets: corrects character offsets into the request's documents after texts were
             changed; given a request or an answer, and the request, each before and after.
         stream: creates the restorer of an answer's events; None if there are none.
+        is_always_streamed: whether all answers are streams; else those of requests that say so.
+        has_comments: whether clients of its streams know comments.
         is_json_requested: true if a request asks for an answer in JSON.
         build_error: converts an error to the form of the API.
         keys: request headers for the client's key, which are sent on.
+        query_key: field of the query in which the client's key may be, too; "" for none. It counts
+            as the first header of `keys`, and is sent as that.
         forwards: other headers, sent on if they match their pattern: versions, and names that the
             upstream gave.
         guardrail: answers the route without an upstream; None if the upstream is asked. With a
@@ -177,9 +183,11 @@ class Operation:
     name: str
     purpose: Literal["chat", "text_completion", "embeddings", "generate_content", ""] = ""
     path: str
+    prefixes: tuple[str, ...] = ("/v1", "")
     method: Literal["GET", "POST", "DELETE"] = "POST"
     has_body: bool = True
     query: tuple[str, ...] = ()
+    normalize: Callable[[JsonObject], JsonObject] = lambda body: body
     request: LeafRule
     answer: LeafRule
     build_error: Callable[[RequestError], JsonObject]
@@ -194,8 +202,11 @@ class Operation:
     list_upstream_names: Callable[[JsonObject], Sequence[str]] = lambda _: ()
     correct_offsets: Callable[[JsonPair, JsonPair], JsonObject] = lambda said, _: said[1]
     stream: Callable[[AnswerRestorer], Stream] | None = None
+    is_always_streamed: bool = False
+    has_comments: bool = True
     is_json_requested: Callable[[JsonObject], bool] = lambda _: False
     keys: tuple[str, ...] = ("authorization",)
+    query_key: str = ""
     forwards: Mapping[str, re.Pattern[str]] = field(default_factory=lambda: OPENAI_HEADERS)
     guardrail: Guardrail | None = None
 
@@ -206,7 +217,8 @@ class Operation:
 
     def choose_stream(self, request: JsonObject) -> Callable[[AnswerRestorer], Stream] | None:
         """Returns the stream restorer's factory; None if no stream is requested."""
-        return self.stream if request.get("stream") in (True, "true") else None
+        is_streamed = self.is_always_streamed or request.get("stream") in (True, "true")
+        return self.stream if is_streamed else None
 
     def split_request(self, request: JsonObject) -> tuple[str, JsonObject, JsonObject | None]:
         """Splits a request into path, query and body for the upstream."""

@@ -8,6 +8,7 @@ from textveil.config import registry
 from textveil.gateway.protocols.chat import CHAT
 from textveil.gateway.protocols.completions import COMPLETIONS
 from textveil.gateway.protocols.embeddings import EMBEDDINGS
+from textveil.gateway.protocols.gemini import GEMINI
 from textveil.gateway.protocols.litellm import GENERIC, REDACT, REHYDRATE, REHYDRATE_PIECE
 from textveil.gateway.protocols.messages import COUNT, MESSAGES
 from textveil.gateway.protocols.models import MODELS, ONE_MODEL
@@ -24,6 +25,11 @@ def openai() -> tuple[Operation, ...]:
 def anthropic() -> tuple[Operation, ...]:
     """Anthropic's messages, whole or streamed, and the count of their tokens."""
     return (MESSAGES, COUNT)
+
+
+def gemini() -> tuple[Operation, ...]:
+    """Gemini's content, whole or streamed, the count of its tokens, embeddings and models."""
+    return GEMINI
 
 
 def litellm() -> tuple[Operation, ...]:

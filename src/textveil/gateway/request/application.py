@@ -111,13 +111,18 @@ def read_application(leaves: Sequence[Leaf], roles: Mapping[Path, str], model: A
         elif not isinstance(leaf.value, str):
             continue
         elif leaf.act in (Act.PASS, Act.NAME):
-            if leaf.path[0] in DEFINITION_FIELDS and leaf.path[-1] in _NAMES:
+            if is_of_definition(leaf.path) and leaf.path[-1] in _NAMES:
                 tool_names.append((leaf.path, leaf.value))
         elif leaf.act is Act.PROTECT and _is_of_author(leaf.path, roles):
             own.append(leaf.value)
     names += [name for _, name in tool_names]
     words = collect_words(names, [*own, *said_of_tools])
     return Application(words, frozenset(own), tuple(tool_names))
+
+
+def is_of_definition(path: Path) -> bool:
+    """True if a program names its tools there, also in a request within the request."""
+    return any(step in DEFINITION_FIELDS for step in path[:2])
 
 
 def _is_of_author(path: Path, roles: Mapping[Path, str]) -> bool:

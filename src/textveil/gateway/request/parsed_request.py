@@ -32,7 +32,7 @@ from textveil.gateway.protocols.field_rules import (
     list_known_fields,
     replace_leaves,
 )
-from textveil.gateway.request.application import DEFINITION_FIELDS, Application, read_application
+from textveil.gateway.request.application import Application, is_of_definition, read_application
 from textveil.gateway.request.unknown_values import (
     MEDIA_FAULT,
     NAMES_FAULT,
@@ -68,6 +68,9 @@ TEXT_ACTS = RELEASE_ACTS | {Act.SIGNED, Act.NAME}
 
 READ_ALL = Policy(media="pass")
 """Policy under which all that is unknown in an answer is read."""
+
+RESULT_FIELDS = ("functionResponse", "codeExecutionResult", "toolResponse")
+"""Fields with the result of a tool, where no type says it."""
 
 _INDEX = regex.compile(r"\[\d+\]")
 
@@ -138,7 +141,7 @@ class ParsedRequest:
         surely_own = [
             leaf
             for leaf in self._known_leaves
-            if leaf.path not in self._strange or leaf.path[0] in DEFINITION_FIELDS
+            if leaf.path not in self._strange or is_of_definition(leaf.path)
         ]
         return read_application(surely_own, roles, self._body.get("model"))
 
@@ -389,6 +392,8 @@ def _is_result(body: Any, path: Path) -> bool:
     for step in path:
         # Such as tool_result, web_search_tool_result and function_call_output.
         if isinstance(body, dict) and str(body.get("type")).endswith(("result", "output")):
+            return True
+        if step in RESULT_FIELDS:
             return True
         try:
             body = body[step]

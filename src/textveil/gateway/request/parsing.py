@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 from textveil.gateway.errors import RequestError
 from textveil.gateway.protocols import Operation
@@ -44,11 +45,25 @@ async def read_request(
             continue
         values = request.query_params.getlist(name)
         parameters[name] = values if name.endswith("[]") else values[-1]
-    return (
-        (await read_body(request, max_bytes, seconds) if operation.has_body else {})
-        | parameters
-        | request.path_params
-    )
+    body = await read_body(request, max_bytes, seconds) if operation.has_body else {}
+    return operation.normalize(body | parameters | request.path_params)
+
+
+def move_key(request: "Request", operation: Operation) -> "Request":
+    """Moves a client's key from the query of a request into the header for it.
+
+    There it is a key like any other: it is in no request of the upstream's address.
+    """
+    from starlette.requests import Request
+
+    if not operation.query_key or operation.query_key not in request.query_params:
+        return request
+    name, key = operation.keys[0].encode(), request.query_params[operation.query_key]
+    pairs = request.query_params.multi_items()
+    kept = urlencode([pair for pair in pairs if pair[0] != operation.query_key])
+    headers = [pair for pair in request.scope["headers"] if pair[0] != name]
+    new = {"query_string": kept.encode(), "headers": [*headers, (name, key.encode())]}
+    return Request({**request.scope, **new}, request.receive)
 
 
 async def read_body(request: "Request", max_bytes: int, seconds: float) -> dict[str, Any]:
