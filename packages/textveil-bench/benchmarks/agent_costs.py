@@ -62,8 +62,8 @@ FULL = Size()
 QUICK = Size(turns=5, files=3, prompts=10, session=6, delay=0.05, requests=(40, 100))
 TOOLS, SYSTEM = 64_000, 16_000
 """Bytes of the tools, and of the session's system prompt."""
-KEPT, NAMED = 2, 3
-"""Turns at the beginning that do not count: what is new in them is the tools; tools that name a person."""
+KEPT = 2
+"""Turns at the beginning that do not count: what is new in them is the tools."""
 SHORT, TOGETHER, KEYS = 15, 4, 100
 """Words of a short prompt; turns of a conversation of such; keys of clients."""
 ASKED = (
@@ -75,8 +75,12 @@ ASKED = (
 # ---- what is sent ----------------------------------------------------------------------------------------------------
 
 
-def read_paragraphs() -> list[str]:
-    """Reads paragraphs of the documents that show no address, mark or placeholder, no table and no code."""
+def read_paragraphs(*, plain: bool = True) -> list[str]:
+    """Reads the paragraphs of the documents, without tables and code.
+
+    Args:
+        plain: leave out those that show an address or a placeholder.
+    """
     whole = "\n\n".join(
         path.read_text(encoding="utf-8") for path in sorted(ROOT.glob("docs/*/*.md"))
     )
@@ -84,18 +88,19 @@ def read_paragraphs() -> list[str]:
     return [
         part.strip()
         for part in parts
-        if re.match(r"[A-Z\-*]", part.strip()) and not re.search(r"<|://|@", part)
+        if re.match(r"[A-Z\-*]", part.strip())
+        and not re.search(r"<|://|@" if plain else "<!--", part)
     ]
 
 
-def make_tools(size: int, named: int = 0) -> list[Json]:
+def make_tools(size: int, *, plain: bool = True) -> list[Json]:
     """Makes tools as Anthropic's API wants them, of so many bytes as JSON.
 
     Args:
         size: bytes.
-        named: in how many of them something private is said.
+        plain: nothing in them is to be hidden.
     """
-    tools, paragraphs = list(agent_prompt.TOOLS), iter(read_paragraphs())
+    tools, paragraphs = list(agent_prompt.TOOLS), iter(read_paragraphs(plain=plain))
     while (missing := size - len(json.dumps(tools))) > 400:
         told = ""
         while len(told) < min(1500, missing - 400):
@@ -115,8 +120,6 @@ def make_tools(size: int, named: int = 0) -> list[Json]:
                 "input_schema": {"type": "object", "properties": fields, "required": ["path"]},
             }
         )
-    for tool, given, family in zip(tools[-named:] if named else (), GIVEN, FAMILY, strict=False):
-        tool["description"] += f" {given} {family} ({given.lower()}@mail.example) keeps it."
     return tools
 
 
@@ -131,48 +134,45 @@ def list_sources(count: int) -> list[str]:
 
 
 def list_outputs(count: int) -> list[str]:
-    """Writes so many texts as commands print them: a listing, a search, a test log, counts of lines; 3 to 12 kB."""
-    rooms = [path for path in sorted((ROOT / "src" / "textveil").iterdir()) if path.is_dir()]
+    """Writes so many texts as commands print them: listings, searches, logs of tests, counts of lines; 3 to 12 kB."""
+    files = [path for room in ("src", "tests") for path in sorted((ROOT / room).rglob("*.py"))]
+    printed = ["\n".join(write(files)) for write in (list_files, search, log_tests, count_lines)]
     made = []
     for number in range(count):
-        room = rooms[number % len(rooms)]
-        write = (list_folder, search_folder, log_tests, count_lines)[number % 4]
-        lines = list(write(room if write is not log_tests else ROOT / "tests" / "gateway"))
-        start = 40 * (number // 4) % max(1, len(lines) - 60)
-        made.append("\n".join(lines[start:])[: 3_000 * (1 + number % 4)])
+        text, part = printed[number % len(printed)], number // len(printed)
+        start = len(text) * part // -(-count // len(printed))
+        made.append(text[text.find("\n", start) + 1 :][: 3_000 * (1 + part % 4)])
     return made
 
 
-def list_folder(folder: Path) -> Iterator[str]:
-    """Lists a folder as `ls -lR` does."""
-    for path in sorted(folder.rglob("*")):
-        size = path.stat().st_size if path.is_file() else 4096
+def list_files(files: Sequence[Path]) -> Iterator[str]:
+    """Lists files as `ls -l` does."""
+    for path in files:
+        size = path.stat().st_size
         minute = f"{size % 24:02}:{size % 60:02}"
-        kind = "-rw-r--r-- 1" if path.is_file() else "drwxr-xr-x 2"
-        yield f"{kind} dev dev {size:8} Mar {1 + size % 28:2} {minute} {path.relative_to(ROOT)}"
+        yield f"-rw-r--r-- 1 dev dev {size:8} Mar {1 + size % 28:2} {minute} {path.relative_to(ROOT)}"
 
 
-def search_folder(folder: Path) -> Iterator[str]:
-    """Searches the source for definitions as `grep -n` does."""
-    for path in sorted(folder.rglob("*.py")):
+def search(files: Sequence[Path]) -> Iterator[str]:
+    """Searches for definitions as `grep -n` does."""
+    for path in files:
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
             if re.match(r"\s*(def|class) ", line):
                 yield f"{path.relative_to(ROOT)}:{number}:{line}"
 
 
-def log_tests(folder: Path) -> Iterator[str]:
-    """Logs the tests of a folder as `pytest -v` does, all passed."""
-    yield "platform linux -- Python 3.11.7, pytest-9.0.2, pluggy-1.6.0"
-    for path in sorted(folder.glob("test_*.py")):
+def log_tests(files: Sequence[Path]) -> Iterator[str]:
+    """Logs tests as `pytest -v` does, all passed."""
+    for path in files:
         tree = ast.parse(path.read_text(encoding="utf-8"))
         names = [each.name for each in tree.body if isinstance(each, ast.FunctionDef)]
         for at, name in enumerate(each for each in names if each.startswith("test_")):
             yield f"{path.relative_to(ROOT)}::{name} PASSED [{100 * at // len(names):3}%]"
 
 
-def count_lines(folder: Path) -> Iterator[str]:
+def count_lines(files: Sequence[Path]) -> Iterator[str]:
     """Counts lines and bytes as `wc -lc` does."""
-    for path in sorted(folder.rglob("*.py")):
+    for path in files:
         text = path.read_text(encoding="utf-8")
         yield f"{len(text.splitlines()):7} {len(text.encode()):7} {path.relative_to(ROOT)}"
 
@@ -325,17 +325,15 @@ class Turn(NamedTuple):
     direct: float
 
 
-def take_turns(
-    beside: Beside, api: Interface, tools: Sequence[Json], count: int, key: str
-) -> list[Turn]:
-    """Takes so many turns of a conversation of a client's key, each by the gateway and directly."""
+def take_turns(beside: Beside, api: Interface, tools: Sequence[Json], count: int) -> list[Turn]:
+    """Takes so many turns of a conversation, each by the gateway and directly."""
     said: list[Json] = [{"role": "user", "content": ASKED}]
     turns = []
     for number in range(count):
         body = {"model": "m", api.said: said, **api.more}
         body |= {"tools": [api.tool(tool) for tool in tools]} if tools else {}
         before = used(beside.pid)
-        answer, through = ask(beside.client, beside.through + api.path, body, Authorization=key)
+        answer, through = ask(beside.client, beside.through + api.path, body)
         direct = ask(beside.client, beside.direct + api.path, body)[1]
         turns.append(Turn(used(beside.pid) - before, through, direct))
         more, call = api.read(answer)
@@ -346,30 +344,28 @@ def take_turns(
 
 def measure_turns(size: Size) -> Iterator[Json]:
     """What a further turn costs with unchanged tools, and without tools."""
-    for name, api in INTERFACES.items():
-        with serve() as beside:
-            plain = take_turns(beside, api, (), size.turns, "Bearer plain")
-            bare = median(turn.processor for turn in plain[KEPT:])
-            for named in (0, NAMED):
-                tools = make_tools(TOOLS, named)
-                turns = take_turns(beside, api, tools, size.turns, f"Bearer {named}")
-                further = Turn(*map(median, zip(*turns[KEPT:], strict=True)))
-                first = {"first turn": f"{turns[0].processor:.1f} s"} if not named else {}
-                yield {
-                    "what": f"a further turn with {TOOLS // 1000} kB of unchanged tools"
-                    + (f", {named} of which name a person" if named else "")
-                    + f", {name}",
-                    "unit": "ms of processor",
-                    "value": 1e3 * further.processor,
-                    "reach": 50,
-                    "beside": {
-                        "without tools": f"{1e3 * bare:.0f} ms",
-                        **first,
-                        "until the answer": f"{1e3 * further.through:.0f} ms, "
-                        f"{1e3 * further.direct:.0f} ms from the upstream directly",
-                    },
-                    "turns": size.turns,
-                }
+    for plain, shown in ((True, ""), (False, ", addresses and placeholders in them")):
+        tools = make_tools(TOOLS, plain=plain)
+        for name, api in INTERFACES.items():
+            with serve() as beside:
+                # Agents ask the same without tools, too, such as for a title, and before.
+                without, turns = (take_turns(beside, api, each, size.turns) for each in ((), tools))
+            further = Turn(*map(median, zip(*turns[KEPT:], strict=True)))
+            bare = median(turn.processor for turn in without[KEPT:])
+            yield {
+                "what": f"a further turn with {TOOLS // 1000} kB of unchanged tools{shown}, {name}",
+                "unit": "ms of processor",
+                "value": 1e3 * further.processor,
+                "reach": 50,
+                "beside": {
+                    "without tools": f"{1e3 * bare:.0f} ms",
+                    "first turn": f"{1e3 * turns[0].processor:.0f} ms",
+                    "until the answer": f"{1e3 * further.through:.0f} ms, "
+                    f"{1e3 * further.direct:.0f} ms from the upstream directly",
+                },
+                "turns": size.turns,
+                "each": [1e3 * turn.processor for turn in turns],
+            }
 
 
 def measure_results(size: Size) -> Iterator[Json]:
@@ -631,6 +627,7 @@ def measurements(size: Size = FULL, only: Sequence[str] = ()) -> Iterator[Json]:
                 "options": [],
                 **row,
                 "what": f"costs, {row['what']}",
+                "beside": [*row["beside"].items()],
                 "load": os.getloadavg()[0],
             }
 
@@ -646,7 +643,7 @@ def main() -> None:
     if options.delay is not None:
         size = size._replace(delay=options.delay)
     for row in measurements(size, options.only):
-        beside = "; ".join(f"{name}: {value}" for name, value in row["beside"].items())
+        beside = "; ".join(f"{name}: {value}" for name, value in row["beside"])
         reach = f", reach {row['reach']:g}" if "reach" in row else ""
         print(f"{row['value']:10.4g} {row['unit']}{reach}  {row['what']}  ({beside})", flush=True)
 

@@ -54,6 +54,6 @@ def write_costs() -> str:
     for row in rowfiles.read(COSTS):
         value, what = row["value"], row["what"].removeprefix("costs, ")
         digits = 2 if 0 < value < 10 else 0
-        beside = "; ".join(f"{name}: {told}" for name, told in row["beside"].items())
+        beside = "; ".join(f"{name}: {told}" for name, told in row["beside"])
         lines.append(f"| {what} | {value:,.{digits}f} {row['unit']} | {beside} |")
     return "\n".join(lines) + "\n"
