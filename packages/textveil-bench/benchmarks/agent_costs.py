@@ -177,14 +177,14 @@ def count_lines(files: Sequence[Path]) -> Iterator[str]:
         yield f"{len(text.splitlines()):7} {len(text.encode()):7} {path.relative_to(ROOT)}"
 
 
-def draw_prompts(count: int) -> Iterator[str]:
-    """Draws short prompts from the documents, each with a person and an address of its own."""
+def draw_prompts(count: int, length: int = SHORT) -> Iterator[str]:
+    """Draws prompts of so many words from the documents, each with a person and an address of its own."""
     draw = random.Random(0)
     words = " ".join(read_paragraphs()).split()
     for number in range(count):
-        at = draw.randrange(len(words) - SHORT)
+        at = draw.randrange(len(words) - length)
         given, family = draw.choice(GIVEN), draw.choice(FAMILY)
-        text = " ".join(words[at : at + SHORT])
+        text = " ".join(words[at : at + length])
         yield f"{text} Ask {given} {family}, {given.lower()}.{number}@mail.example, too."
 
 
@@ -417,6 +417,7 @@ def measure_prompts(size: Size) -> Iterator[Json]:
     """What new prompts cost, of one client and of many."""
     with serve() as beside:
         one = beside.added("", FEW, prompts(FEW, size.prompts, "new"))
+        other = beside.added("", FEW, list(draw_prompts(size.prompts, FEW - 5)))
         many = beside.crowd()
     yield {
         "what": f"a new prompt of {FEW} words",
@@ -424,6 +425,7 @@ def measure_prompts(size: Size) -> Iterator[Json]:
         "value": one["processor_median"],
         "reach": 25,
         "beside": {
+            "from this documentation": f"{other['processor_median']:.0f} ms",
             "until the answer": f"{one['through']:.0f} ms, "
             f"{one['direct']:.0f} ms from the upstream directly",
         },
