@@ -347,9 +347,10 @@ def measure_turns(size: Size) -> Iterator[Json]:
     for plain, shown in ((True, ""), (False, ", addresses and placeholders in them")):
         tools = make_tools(TOOLS, plain=plain)
         for name, api in INTERFACES.items():
-            with serve() as beside:
-                # Agents ask the same without tools, too, such as for a title, and before.
-                without, turns = (take_turns(beside, api, each, size.turns) for each in ((), tools))
+            without, turns = [], []
+            for taken, given in ((without, ()), (turns, tools)):
+                with serve() as beside:
+                    taken += take_turns(beside, api, given, size.turns)
             further = Turn(*map(median, zip(*turns[KEPT:], strict=True)))
             bare = median(turn.processor for turn in without[KEPT:])
             yield {
