@@ -1,7 +1,7 @@
-"""The table of the page on coding agents, from the stored rows.
+"""The tables of the page on coding agents, from the stored rows.
 
-In: rows/agents.jsonl. Out: Markdown.
-Not here: measuring (`agents`), and filling in pages (`report`).
+In: rows/agents.jsonl, rows/costs.jsonl. Out: Markdown.
+Not here: measuring (`agents`, `agent_costs`), and filling in pages (`report`).
 """
 
 from pathlib import Path
@@ -9,6 +9,7 @@ from pathlib import Path
 import rowfiles
 
 ROWS = Path(__file__).resolve().parent / "rows" / "agents.jsonl"
+COSTS = ROWS.with_name("costs.jsonl")
 
 
 def write_table() -> str:
@@ -44,4 +45,15 @@ def write_table() -> str:
             f"{found['processor, a later turn']:.2f}",
         ]
         lines.append(f"| {' | '.join(line)} |")
+    return "\n".join(lines) + "\n"
+
+
+def write_costs() -> str:
+    """Writes the table of costs: a line for each measurement, with what it is to be compared with."""
+    lines = ["| what | value | beside |", "|---|---|---|"]
+    for row in rowfiles.read(COSTS):
+        value, what = row["value"], row["what"].removeprefix("costs, ")
+        digits = 2 if 0 < value < 10 else 0
+        beside = "; ".join(f"{name}: {told}" for name, told in row["beside"])
+        lines.append(f"| {what} | {value:,.{digits}f} {row['unit']} | {beside} |")
     return "\n".join(lines) + "\n"

@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from statistics import mean, median
 from tempfile import TemporaryDirectory
@@ -69,12 +70,10 @@ def process(*arguments: str, **environment: str) -> Iterator[subprocess.Popen[st
 
 
 def used(pid: int) -> float:
-    """Seconds of the processors that a process and its workers have used, in ticks of the system."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    """Seconds of the processors that a process and its workers have used."""
+    clock = ~pid << 3 | 2  # how Linux numbers the clock of another process, in nanoseconds
     workers = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") + sum(
-        map(used, map(int, workers))
-    )
+    return time.clock_gettime(clock) + sum(map(used, map(int, workers)))
 
 
 def prompts(words: int, count: int, name: str) -> list[str]:
@@ -116,10 +115,11 @@ class Beside:
         direct: URL of the upstream.
         through: URL of the gateway.
         pid: of the gateway.
+        upstream: process of the upstream.
     """
 
-    def __init__(self, direct: str, through: str, pid: int) -> None:
-        self.direct, self.through, self.pid = direct, through, pid
+    def __init__(self, direct: str, through: str, pid: int, upstream: int) -> None:
+        self.direct, self.through, self.pid, self.upstream = direct, through, pid, upstream
         self.client = httpx2.Client(trust_env=False, timeout=120)
 
     def added(
@@ -127,11 +127,11 @@ class Beside:
     ) -> dict[str, Any]:
         """What is added at the median: until the first piece of a stream, or until the end of an answer."""
         times: dict[str, list[float]] = {self.direct: [], self.through: []}
-        before = used(self.pid)
+        marks = [used(self.pid)]
         for prompt in asking:
             for url, taken in times.items():
                 taken.append(asked(self.client, url, prompt, stream)[0 if stream else 1])
-        processor = (used(self.pid) - before) / len(asking)
+            marks.append(used(self.pid))
         without, within = (1e3 * median(times[url]) for url in (self.direct, self.through))
         return {
             "what": f"gateway, {what}",
@@ -139,7 +139,8 @@ class Beside:
             "value": within - without,
             "direct": without,
             "through": within,
-            "processor": 1e3 * processor,
+            "processor": 1e3 * (marks[-1] - marks[0]) / len(asking),
+            "processor_median": 1e3 * median(after - before for before, after in pairwise(marks)),
             "words": words,
             "requests": len(asking),
         }
@@ -172,15 +173,23 @@ class Beside:
                 return CLIENTS * EACH / (time.perf_counter() - start)
 
         direct = asyncio.run(all_of(self.direct))
-        before = used(self.pid)
+        before = used(self.pid), used(self.upstream), time.process_time()
+        rate = asyncio.run(all_of(self.through))
+        after = used(self.pid), used(self.upstream), time.process_time()
+        gateway, upstream, client = (
+            (end - start) / (CLIENTS * EACH) for start, end in zip(before, after, strict=True)
+        )
         return {
             "what": f"gateway, {FEW} words, first sight, {CLIENTS} clients at once"
             + (f", {workers} workers" if workers > 1 else ""),
             "unit": "requests/s",
             "workers": workers,
-            "value": asyncio.run(all_of(self.through)),
+            "value": rate,
             "direct": direct,
-            "processor": 1e3 * (used(self.pid) - before) / (CLIENTS * EACH),
+            "processor": 1e3 * gateway,
+            "cores": gateway * rate,
+            "upstream": 1e3 * upstream,
+            "client": 1e3 * client,
             "words": FEW,
             "requests": CLIENTS * EACH,
         }
@@ -272,7 +281,9 @@ def _measured() -> Iterator[dict[str, Any]]:
         with process(
             "textveil", "gateway", "--upstream", direct, "--port", "0", *OPTIONS
         ) as running:
-            beside = Beside(direct, running.stderr.readline().split()[-1], running.pid)
+            beside = Beside(
+                direct, running.stderr.readline().split()[-1], running.pid, upstream.pid
+            )
             for prompt in prompts(WORDS, 5, "warm"):
                 asked(beside.client, beside.through, prompt)
             first = prompts(WORDS, REQUESTS, "p")
@@ -298,7 +309,9 @@ def _measured() -> Iterator[dict[str, Any]]:
                 *several,
             )
             with process(*arguments, TEXTVEIL_KEYS=f"{folder}/keys") as running:
-                beside = Beside(direct, running.stderr.readline().split()[-1], running.pid)
+                beside = Beside(
+                    direct, running.stderr.readline().split()[-1], running.pid, upstream.pid
+                )
                 time.sleep(LOADING)  # the address is said by the first of them
                 for prompt in prompts(WORDS, 20, "warm"):
                     asked(beside.client, beside.through, prompt)

@@ -357,6 +357,7 @@ _SCOREBOARD = re.compile(
     r"(<!-- scoreboard ([a-z_]+) -->\n).*?(<!-- end of scoreboard -->)", re.DOTALL
 )
 _AGENTS = re.compile(r"(<!-- agents -->\n).*?(<!-- end of agents -->)", re.DOTALL)
+_COSTS = re.compile(r"(<!-- costs -->\n).*?(<!-- end of costs -->)", re.DOTALL)
 _LEAD = re.compile(r"(<!-- lead -->\n).*?(<!-- end of lead -->)", re.DOTALL)
 _REPRODUCED = re.compile(r"(<!-- reproduced -->\n).*?(<!-- end of reproduced -->)", re.DOTALL)
 
@@ -463,6 +464,7 @@ def compared(text: str) -> str:
     """A document with what long runs found between its marks."""
     for mark, made in (
         (_AGENTS, agents_page.write_table),
+        (_COSTS, agents_page.write_costs),
         (_DATA, kept_by_data),
         (_LEAD, lead),
         (_REPRODUCED, reproduced),

@@ -13,7 +13,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import attacks  # the files beside this one
+import agent_costs  # the files beside this one
+import agents_page
+import attacks
 import corpora
 import decode
 import detection
@@ -127,6 +129,7 @@ def main() -> None:
             "stores",
             "prompts",
             "volume",
+            "costs",
         ),
         help="one part of it (default: all)",
     )
@@ -152,6 +155,7 @@ def main() -> None:
         "stores": stores.measurements(),
         "prompts": prompts.measurements(options.repeat),
         "volume": volume.measurements(options.repeat),
+        "costs": agent_costs.measurements(),
     }
     chosen = [part for name, part in parts.items() if options.only in (None, name)]
     # seldom drawn, because two threads that wait for one another are slowed by any third
@@ -166,6 +170,7 @@ def main() -> None:
     for row in found:  # written as they come: a long run that is cut short keeps what it has
         rows.append(row)
         own = {"logs": logs.ROWS, "prompts": prompts.ROWS, "stores": STORES}
+        own["costs"] = agents_page.COSTS
         stored = own.get(row["what"].partition(", ")[0], RATES if "metric" in row else ROWS)
         rowfiles.keep(stored, [{**row, "repeat": options.repeat, **shared}])
     report.write()
