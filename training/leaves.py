@@ -1,7 +1,7 @@
 """Writes the gateway's tables of leaves from the types of the SDKs: `make leaves`.
 
-In: the types of requests and answers of the installed `openai` and `anthropic`; `leaves.txt`, which
-says what the types do not.
+In: the types of requests and answers of the installed `openai`, `anthropic` and `ollama`;
+`leaves.txt`, which says what the types do not.
 Out: `data/leaves`, a file for each API with a line for each field.
 Not here: how the files are read (`gateway.protocols.leaf_tables`), what becomes of a leaf.
 
@@ -86,6 +86,16 @@ ROOTS: dict[str, dict[str, str]] = {
         "anthropic.types.beta:BetaRawMessageStreamEvent ErrorEvent PingEvent",
         "answer_delta": "anthropic.types:RawContentBlockDelta "
         "anthropic.types.beta:BetaRawContentBlockDelta",
+    },
+    "ollama": {
+        "chat": "ollama._types:ChatRequest",
+        "message": "ollama._types:Message",
+        "generate": "ollama._types:GenerateRequest",
+        "embed": "ollama._types:EmbedRequest",
+        "embeddings": "ollama._types:EmbeddingsRequest",
+        "show": "ollama._types:ShowRequest",
+        "answer_chat": "ollama._types:ChatResponse",
+        "answer_generate": "ollama._types:GenerateResponse",
     },
 }
 """Types of each API, or records, by what they are of; those of answers begin with `answer`."""

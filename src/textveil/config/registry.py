@@ -223,6 +223,9 @@ PROTOCOLS: dict[str, Entry] = {
     "anthropic": Entry(
         target="textveil.gateway.protocols.registry:anthropic", summary="Anthropic's messages"
     ),
+    "ollama": Entry(
+        target="textveil.gateway.protocols.registry:native_ollama", summary="Ollama's own API"
+    ),
     "litellm": Entry(
         target="textveil.gateway.protocols.registry:litellm",
         summary="guardrails of a LiteLLM proxy",

@@ -15,7 +15,12 @@ from textveil.gateway.api_routes import RouteEndpoint, answer
 from textveil.gateway.errors import RequestError
 from textveil.gateway.gateway import Gateway
 from textveil.gateway.playground import Playground
-from textveil.gateway.protocols import Operation, load_operations
+from textveil.gateway.protocols import (
+    REFUSED_ROUTES,
+    Operation,
+    load_operations,
+    place_operations,
+)
 from textveil.gateway.request.request_record import RequestRecord
 from textveil.gateway.serve.process import ServerProcess
 
@@ -32,7 +37,7 @@ UNKNOWN_ROUTE = "unknown"
 def build_application(gateway: Gateway, playground: Playground | None = None) -> "Starlette":
     """Builds the ASGI application: all API routes and the probes.
 
-    Each API route is served with the prefix /v1 and without; the probes are /health, /ready and
+    Most API routes are served with the prefix /v1 and without; the probes are /health, /ready and
     /metrics.
 
     Args:
@@ -46,7 +51,7 @@ def build_application(gateway: Gateway, playground: Playground | None = None) ->
 
     all_operations = load_operations()
     route_list = ", ".join(
-        f"{item.method} /v1{item.path.replace(':path', '')}" for item in all_operations
+        f"{item.method} {item.bases[0]}{item.path.replace(':path', '')}" for item in all_operations
     )
 
     async def answer_unknown(request: "Request", _: Exception) -> "Response":
@@ -57,16 +62,19 @@ def build_application(gateway: Gateway, playground: Playground | None = None) ->
         matching = [item for item in candidates if item.matches(request.scope)[0] is Match.PARTIAL]
         allowed = sorted({name for item in matching for name in item.methods or ()})
         methods = {"Allow": ", ".join(allowed)}
+        path = request.scope["path"]
+        known = next((each for each in REFUSED_ROUTES if each.pattern.fullmatch(path)), None)
+        build_error = all_operations[0].build_error if known is None else known.build_error
         message, status = f"{problem}; it serves {route_list}", 405 if matching else 404
+        if known is not None and known.instead:
+            message = f"the gateway does not serve this route: {known.instead}"
         refused = gateway.check_origin(request.headers) or RequestError(
             status, message, headers=methods if matching else None
         )
         record = RequestRecord(UNKNOWN_ROUTE)
         with request.state.process.record_request(record, None):
             record.note_failure(refused)
-            return JSONResponse(
-                all_operations[0].build_error(refused), refused.status, headers=refused.headers
-            )
+            return JSONResponse(build_error(refused), refused.status, headers=refused.headers)
 
     async def serve_metrics(request: "Request") -> "Response":
         if gateway.check_origin(request.headers) or not request.state.process.can_read_metrics(
@@ -82,19 +90,20 @@ def build_application(gateway: Gateway, playground: Playground | None = None) ->
         process: ServerProcess = request.state.process
         return await process.answer_readiness(request)
 
-    def build_route(operation: Operation, prefix: str) -> "Route":
+    def build_route(operation: Operation, base: str) -> "Route":
         async def answer_request(request: "Request", record: RequestRecord) -> "Response":
             return await answer(gateway.current, operation, request, record)
 
         endpoint = RouteEndpoint(operation.name, answer_request)
-        return Route(f"{prefix}{operation.path}", endpoint, methods=[operation.method])
+        return Route(f"{base}{operation.full_path}", endpoint, methods=[operation.method])
 
     @asynccontextmanager
     async def connect(_: "Starlette") -> AsyncIterator[dict[str, object]]:
         async with build_client() as client, ServerProcess.start(gateway, client) as process:
             yield {"client": client, "process": process}
 
-    routes = [build_route(item, prefix) for item in all_operations for prefix in ("/v1", "")]
+    placed = place_operations(all_operations)
+    routes = [build_route(item, base) for item in placed for base in item.bases]
     probes = {
         "/health": lambda _: PlainTextResponse("ok"),
         "/ready": serve_readiness,

@@ -5,6 +5,7 @@ Not here: the routes themselves; the names of the APIs (`config.registry`).
 """
 
 from textveil.config import registry
+from textveil.gateway.protocols import azure, ollama
 from textveil.gateway.protocols.chat import CHAT
 from textveil.gateway.protocols.completions import COMPLETIONS
 from textveil.gateway.protocols.embeddings import EMBEDDINGS
@@ -12,8 +13,14 @@ from textveil.gateway.protocols.litellm import GENERIC, REDACT, REHYDRATE, REHYD
 from textveil.gateway.protocols.messages import COUNT, MESSAGES
 from textveil.gateway.protocols.models import MODELS, ONE_MODEL
 from textveil.gateway.protocols.moderations import MODERATIONS
-from textveil.gateway.protocols.operation import Operation
+from textveil.gateway.protocols.operation import Operation, PathPrefix, RefusedRoutes
 from textveil.gateway.protocols.responses import ROUTES
+
+PREFIXES: tuple[PathPrefix, ...] = azure.PREFIXES
+"""Places where routes are served once more."""
+
+REFUSED_ROUTES: tuple[RefusedRoutes, ...] = ollama.REFUSED_ROUTES
+"""Routes that are refused by name, or in the form of their API; the first that fits counts."""
 
 
 def openai() -> tuple[Operation, ...]:
@@ -29,6 +36,17 @@ def anthropic() -> tuple[Operation, ...]:
 def litellm() -> tuple[Operation, ...]:
     """LiteLLM's guardrails, which ask nobody."""
     return (GENERIC, REDACT, REHYDRATE, REHYDRATE_PIECE)
+
+
+def native_ollama() -> tuple[Operation, ...]:
+    """Ollama's own API: chats, completions and embeddings, whole or streamed, and its models."""
+    return ollama.ROUTES
+
+
+def place_operations(operations: tuple[Operation, ...]) -> tuple[Operation, ...]:
+    """Returns the routes in all places where they are served."""
+    placed = (copy for prefix in PREFIXES for copy in prefix.place(operations))
+    return (*operations, *placed)
 
 
 def load_operations() -> tuple[Operation, ...]:
