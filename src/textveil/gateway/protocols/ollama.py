@@ -30,7 +30,7 @@ LINES = ("application/x-ndjson", "application/json")
 """Media types of a stream: where a model is only loaded, Ollama sends one line as JSON."""
 
 TEXT_PATHS = (("message", "thinking"), ("message", "content"), ("thinking",), ("response",))
-"""Paths of the texts that come in pieces."""
+"""Paths of the texts that come in pieces; thinking comes first."""
 
 LINE_FIELDS = ("model", "created_at")
 """Fields that all lines of an answer share."""
@@ -132,9 +132,9 @@ class AnswerLines:
 
     def _flush(self, last: JsonObject) -> Iterator[Event]:
         """Yields the held-back text, after what the last line has of it."""
-        for path in self._open:
+        for path in sorted(self._open, key=TEXT_PATHS.index):
             around, name = path[:-1], str(path[-1])
-            owner = last.get("message", {}) if around else last
+            owner = (last.get("message") or {}) if around else last
             text = (owner.pop(name, None) or "") + self._restorer.close_text(path)
             if name in ("content", "response"):
                 owner[name] = ""
