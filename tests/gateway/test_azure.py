@@ -6,7 +6,14 @@ from typing import Any
 import httpx2
 import openai
 import pytest
-from tests.gateway.servers import Asked, answer_of, lines, serving, serving_upstream
+from tests.gateway.servers import (
+    Asked,
+    answer_of,
+    lines,
+    run_example,
+    serving,
+    serving_upstream,
+)
 from tests.gateway.test_gateway import environment as environment
 
 from textveil import Privatizer
@@ -256,3 +263,12 @@ def test_each_place_has_the_tables_of_its_route():
             if own.request.fields.get(name) is not rule
         }
         assert changed <= {"model", "api-version"}
+
+
+def test_the_lines_of_the_page_work_as_pasted(served, upstream):
+    upstream.asked.clear()
+    upstream.answer = said
+    own = {"AZURE_OPENAI_ENDPOINT": served, "AZURE_OPENAI_API_KEY": KEY}
+    own["OPENAI_API_VERSION"] = VERSION
+    assert run_example("## Azure OpenAI", own) == "to anna@example.org\n"
+    assert upstream.bodies[-1]["messages"] == [user("Greet <EMAIL_1>")]

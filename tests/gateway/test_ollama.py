@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from tests.gateway.servers import Asked, serving, serving_upstream
+from tests.gateway.servers import Asked, run_example, serving, serving_upstream
 from tests.gateway.specimens import specimens
 from tests.gateway.test_field_rules import unclassified, without
 from tests.gateway.test_gateway import environment as environment
@@ -439,6 +439,13 @@ def test_an_error_in_a_stream_is_kept(client, upstream):
 def test_a_request_without_a_model(served, http, upstream):
     answer = http.post(f"{served}/api/chat", json={"messages": [user(MAIL)]})
     assert (answer.status_code, answer.json()) == (400, {"error": "textveil: model is missing"})
+
+
+def test_the_lines_of_the_page_work_as_pasted(served, upstream):
+    upstream.asked.clear()
+    upstream.answer = chat("Hello <EMAIL_1>")
+    assert run_example("## Ollama", {"OLLAMA_HOST": served}) == "Hello anna@example.org\n"
+    assert upstream.bodies[-1]["messages"] == [user("Greet <EMAIL_1>")]
 
 
 # ---- policies and keys ---------------------------------------------------------------------------------------------
