@@ -556,8 +556,10 @@ def test_no_canary_leaves(client, upstream, operation):
 
 def test_a_leaf_that_passes_is_noticed(hiding, upstream, monkeypatch):
     message = protocol.RULES["message"]
+    assert message.fields is not None
     leaking = replace(message, fields={**message.fields, "content": text(Act.PASS)})
     request = protocol.CHAT.request
+    assert request.fields is not None
     broken = replace(
         request,
         fields={**request.fields, "messages": replace(request.fields["messages"], items=leaking)},
