@@ -107,6 +107,16 @@ ROOTS: dict[str, dict[str, str]] = {
         "answer_content": "Content",
         "answer_part": "Part",
     },
+    "ollama": {
+        "chat": "ollama._types:ChatRequest",
+        "message": "ollama._types:Message",
+        "generate": "ollama._types:GenerateRequest",
+        "embed": "ollama._types:EmbedRequest",
+        "embeddings": "ollama._types:EmbeddingsRequest",
+        "show": "ollama._types:ShowRequest",
+        "answer_chat": "ollama._types:ChatResponse",
+        "answer_generate": "ollama._types:GenerateResponse",
+    },
 }
 """Types of each API, or records, by what they are of; those of answers begin with `answer`."""
 

@@ -273,3 +273,33 @@ def commanded(upstream: str, said: Path) -> Iterator[str]:
         finally:
             running.terminate()
             running.wait(20)
+
+
+APIS_PAGE = Path(__file__).resolve().parents[2] / "docs" / "do" / "gateway-apis.md"
+
+
+def run_example(heading: str, environ: dict[str, str]) -> str:
+    """What the client prints that a section of the page on other APIs shows.
+
+    Args:
+        heading: the section.
+        environ: the settings that its second line makes, with the address of a gateway.
+    """
+    section = APIS_PAGE.read_text(encoding="utf-8").partition(f"{heading}\n")[2]
+    start, export, line = section.partition("```sh\n")[2].partition("```")[0].splitlines()
+    assert start.startswith("textveil gateway --upstream ")
+    assert all(f"{name}=" in export for name in environ)
+    code = line.removeprefix('python -c "').removesuffix('"')
+    kept = {
+        name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**kept, **environ},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout

@@ -16,7 +16,7 @@ import pytest
 from chunk_invariance import ChunkInvarianceError, assert_chunk_invariant, two_part_splits
 
 from textveil.gateway.answer.streaming import restore_stream
-from textveil.gateway.protocols import Event, Operation
+from textveil.gateway.protocols import EVENT_STREAM, Event, Operation, ollama
 from textveil.gateway.protocols.chat import CHAT
 from textveil.gateway.protocols.completions import COMPLETIONS
 from textveil.gateway.protocols.gemini import STREAM as GEMINI
@@ -122,6 +122,23 @@ def of_gemini(text: str, **more: Any) -> Kind:
     return Kind(GEMINI, text, [], say, [say("", finishReason="STOP")], read)
 
 
+def of_ollama(operation: Operation, text: str, *places: str) -> Kind:
+    """A text at a place in lines of Ollama's."""
+
+    def line(piece: str, *, done: bool = False) -> Data:
+        data: Data = {places[-1]: piece}
+        for name in places[-2::-1]:
+            data = {name: {"role": "assistant", **data}}
+        return {"model": "m", **data, "done": done}
+
+    def said(data: Data) -> str | None:
+        for name in places:
+            data = data.get(name) or {}
+        return data or None  # type: ignore[return-value]
+
+    return Kind(operation, text, [], line, [line("", done=True)], said)
+
+
 KINDS = {
     "chat": of_chat(TEXT, lambda piece: {"content": piece}, lambda delta: delta.get("content")),
     "chat reasoning": of_chat(
@@ -156,6 +173,10 @@ KINDS = {
     ),
     "gemini": of_gemini(TEXT),
     "gemini thought": of_gemini(TEXT, thought=True),
+    "ollama": of_ollama(ollama.CHAT, TEXT, "message", "content"),
+    "ollama thinking": of_ollama(ollama.CHAT, TEXT, "message", "thinking"),
+    "ollama completions": of_ollama(ollama.GENERATE, TEXT, "response"),
+    "ollama completions thinking": of_ollama(ollama.GENERATE, TEXT, "thinking"),
     "responses": of_response(TEXT, "response.output_text"),
     "responses reasoning": of_response(TEXT, "response.reasoning_text"),
     "responses call": of_response(WRITTEN, "response.function_call_arguments"),
@@ -244,7 +265,7 @@ def answered(operation: Operation, session: Session, pieces: Iterable[bytes]) ->
 
     async def sent() -> list[bytes]:
         asked = httpx2.Request("POST", "http://127.0.0.1/v1")
-        kind = {"Content-Type": "text/event-stream"}
+        kind = {"Content-Type": operation.stream_types[0]}
         response = httpx2.Response(200, headers=kind, content=came(), request=asked)
         chain = MessageChain(SessionStore().links("a"), "a", "", [Utterance("user", ("x",))])
         restoring, process = AnswerRestorer(session), Calm()
@@ -258,13 +279,16 @@ def answered(operation: Operation, session: Session, pieces: Iterable[bytes]) ->
 
 
 def sent(kind: Kind, *, ends: str = "\n", ascii: bool = False) -> bytes:
-    """The bytes of a stream, with a comment, as servers write it."""
-    lines = [": a ping", ""]
-    for data in [
+    """The bytes of a stream, with a comment where it may have one, as servers write it."""
+    all_data = [
         *kind.before,
         *map(kind.event, [kind.text[:9], kind.text[9:]]),
         *kind.find_original,
-    ]:
+    ]
+    if kind.operation.stream_types[0] != EVENT_STREAM:
+        return "".join(json.dumps(each, ensure_ascii=ascii) + ends for each in all_data).encode()
+    lines = [": a ping", ""]
+    for data in all_data:
         named = [f"event: {data['type']}"] if "type" in data else []
         lines += [*named, f"data: {json.dumps(data, ensure_ascii=ascii)}", ""]
     done = ["data: [DONE]", ""] if kind.operation in (CHAT, COMPLETIONS) else []
@@ -275,6 +299,8 @@ STREAMS = {
     "chat": sent(KINDS["chat"]),
     "chat call": sent(KINDS["chat call"], ends="\r\n", ascii=True),
     "completions": sent(KINDS["completions"], ends="\r\n"),
+    "ollama": sent(KINDS["ollama"]),
+    "ollama completions": sent(KINDS["ollama completions"], ends="\r\n", ascii=True),
     "responses": sent(KINDS["responses"]),
     "gemini": sent(KINDS["gemini"], ends="\r\n"),
     "messages": sent(KINDS["messages"], ascii=True),

@@ -477,9 +477,9 @@ def test_a_stream_is_remembered_before_its_end_is_told(hiding, upstream, monkeyp
         told.append("kept")
         answered(self, *args, **given)
 
-    def noted_too(self):
+    def noted_too(self, *args):
         told.append(json.dumps(self.data))
-        return written(self)
+        return written(self, *args)
 
     monkeypatch.setattr(MessageChain, "save_answers", noted)
     monkeypatch.setattr(Event, "render", noted_too)

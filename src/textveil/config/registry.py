@@ -227,6 +227,9 @@ PROTOCOLS: dict[str, Entry] = {
         target="textveil.gateway.protocols.registry:gemini",
         summary="Gemini's content, embeddings and models",
     ),
+    "ollama": Entry(
+        target="textveil.gateway.protocols.registry:native_ollama", summary="Ollama's own API"
+    ),
     "litellm": Entry(
         target="textveil.gateway.protocols.registry:litellm",
         summary="guardrails of a LiteLLM proxy",

@@ -12,18 +12,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from textveil.gateway.answer.keepalive import keep_open
-from textveil.gateway.answer.streaming import (
-    UNRESOLVED_CALLS_HEADER,
-    UNRESOLVED_HEADER,
-    restore_answer,
-    restore_stream,
-)
+from textveil.gateway.answer.streaming import restore_answer, restore_stream
 from textveil.gateway.answer.upstream import check_stream, read_json, select_headers, send
 from textveil.gateway.errors import RequestError
 from textveil.gateway.gateway import Gateway, ReleasedMessage
 from textveil.gateway.policy.client_keys import Caller
 from textveil.gateway.protocols import Operation
-from textveil.gateway.protocols.restoring import AnswerRestorer
+from textveil.gateway.protocols.restoring import (
+    UNRESOLVED_CALLS_HEADER,
+    UNRESOLVED_HEADER,
+    AnswerRestorer,
+)
 from textveil.gateway.request.parsing import list_models, move_key, read_request
 from textveil.gateway.request.request_record import RequestRecord
 from textveil.gateway.request_flow import RequestFlow
@@ -213,12 +212,14 @@ async def _respond(
         call.close()
     headers |= select_headers(response)
     if create_stream is not None:
-        stream = await check_stream(response)
+        stream = await check_stream(response, operation.stream_types)
         pieces = restore_stream(
             stream, operation, create_stream(restorer), restorer, chain, record, process
         )
         counted_pieces = process.count_stream(pieces)
-        return StreamingResponse(counted_pieces, headers=headers, media_type="text/event-stream")
+        return StreamingResponse(
+            counted_pieces, headers=headers, media_type=operation.stream_types[0]
+        )
     with record.trace_step("restore"):
         answer_json = await process.answer_pool.run(
             restore_answer, received, operation, restorer, chain

@@ -15,7 +15,12 @@ from textveil.gateway.api_routes import RouteEndpoint, answer
 from textveil.gateway.errors import RequestError
 from textveil.gateway.gateway import Gateway
 from textveil.gateway.playground import Playground
-from textveil.gateway.protocols import Operation, load_operations
+from textveil.gateway.protocols import (
+    REFUSED_ROUTES,
+    Operation,
+    load_operations,
+    place_operations,
+)
 from textveil.gateway.request.origin_check import build_cors_middleware
 from textveil.gateway.request.request_record import RequestRecord
 from textveil.gateway.serve.process import ServerProcess
@@ -33,8 +38,8 @@ UNKNOWN_ROUTE = "unknown"
 def build_application(gateway: Gateway, playground: Playground | None = None) -> "Starlette":
     """Builds the ASGI application: all API routes and the probes.
 
-    Each API route is served with its prefixes, such as /v1, and without; the probes are /health,
-    /ready and /metrics.
+    Most API routes are served with the prefix /v1 and without; the probes are /health, /ready and
+    /metrics.
 
     Args:
         gateway: answers the requests.
@@ -47,8 +52,7 @@ def build_application(gateway: Gateway, playground: Playground | None = None) ->
 
     all_operations = load_operations()
     route_list = ", ".join(
-        f"{item.method} {item.prefixes[0]}{item.path.replace(':path', '')}"
-        for item in all_operations
+        f"{item.method} {item.bases[0]}{item.path.replace(':path', '')}" for item in all_operations
     )
 
     async def answer_unknown(request: "Request", _: Exception) -> "Response":
@@ -59,14 +63,16 @@ def build_application(gateway: Gateway, playground: Playground | None = None) ->
         matching = [item for item in candidates if item.matches(request.scope)[0] is Match.PARTIAL]
         allowed = sorted({name for item in matching for name in item.methods or ()})
         methods = {"Allow": ", ".join(allowed)}
+        path = request.scope["path"]
+        known = next((each for each in REFUSED_ROUTES if each.pattern.fullmatch(path)), None)
+        build_error = all_operations[0].build_error if known is None else known.build_error
         message, status = f"{problem}; it serves {route_list}", 405 if matching else 404
+        if known is not None and known.instead:
+            message = f"the gateway does not serve this route: {known.instead}"
         refused = gateway.check_origin(request.headers) or RequestError(
             status, message, headers=methods if matching else None
         )
         record = RequestRecord(UNKNOWN_ROUTE)
-        path = request.url.path
-        near = (item for item in all_operations if path.startswith(f"{item.prefixes[0]}/"))
-        build_error = next(near, all_operations[0]).build_error
         with request.state.process.record_request(record, None):
             record.note_failure(refused)
             return JSONResponse(build_error(refused), refused.status, headers=refused.headers)
@@ -85,14 +91,14 @@ def build_application(gateway: Gateway, playground: Playground | None = None) ->
         process: ServerProcess = request.state.process
         return await process.answer_readiness(request)
 
-    def build_route(operation: Operation, prefix: str) -> "Route":
+    def build_route(operation: Operation, base: str) -> "Route":
         async def answer_request(request: "Request", record: RequestRecord) -> "Response":
             return await answer(gateway.current, operation, request, record)
 
         # An empty line says nothing, and is no comment.
         silence = b":\n\n" if operation.has_comments else b"\n"
         endpoint = RouteEndpoint(operation.name, answer_request, silence)
-        return Route(f"{prefix}{operation.path}", endpoint, methods=[operation.method])
+        return Route(f"{base}{operation.full_path}", endpoint, methods=[operation.method])
 
     @asynccontextmanager
     async def connect(_: "Starlette") -> AsyncIterator[dict[str, object]]:
@@ -102,7 +108,8 @@ def build_application(gateway: Gateway, playground: Playground | None = None) ->
     def is_api_route(scope: Any) -> bool:
         return any(route.matches(scope)[0] is not Match.NONE for route in api_routes)
 
-    api_routes = [build_route(item, prefix) for item in all_operations for prefix in item.prefixes]
+    placed = place_operations(all_operations)
+    api_routes = [build_route(item, base) for item in placed for base in item.bases]
     routes = [*api_routes]
     probes = {
         "/health": lambda _: PlainTextResponse("ok"),

@@ -8,14 +8,15 @@ import json
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from textveil.errors import TextveilError
 from textveil.gateway.answer.upstream import build_refusal, list_keys
 from textveil.gateway.errors import RequestError
-from textveil.gateway.protocols import Event, Operation, Stream
+from textveil.gateway.protocols import EVENT_STREAM, Event, Operation, Stream
 from textveil.gateway.protocols.restoring import AnswerRestorer
 from textveil.gateway.request.parsed_request import build_answer_utterance, list_signed
+from textveil.gateway.request.parsing import get_media_type
 from textveil.gateway.request.request_record import RequestRecord
 from textveil.gateway.serve.process import ServerProcess
 from textveil.session import MessageChain, Utterance
@@ -25,13 +26,6 @@ if TYPE_CHECKING:
 
 DONE = "[DONE]"
 """Data of the last event of some streams."""
-
-UNRESOLVED_HEADER = "textveil-unresolved"
-"""Response header with the number of unresolved placeholders in a whole answer."""
-
-
-UNRESOLVED_CALLS_HEADER = "textveil-unresolved-calls"
-"""Response header with the number of those in calls of tools; it is missing where there are none."""
 
 
 def remember(
@@ -149,13 +143,42 @@ def _collect(events: Iterable[Event]) -> tuple[list[Event], RequestError | None]
         return [], error
 
 
-def _build_comments(restorer: AnswerRestorer) -> Iterator[str]:
-    """Yields comments with the numbers of unresolved placeholders."""
-    counts = {
-        UNRESOLVED_HEADER: restorer.unresolved,
-        UNRESOLVED_CALLS_HEADER: restorer.unresolved_calls,
-    }
-    yield from (f": {name}: {count}\n\n" for name, count in counts.items() if count)
+def _build_comments(restorer: AnswerRestorer, media_type: str) -> Iterator[str]:
+    """Yields comments with the numbers of unresolved placeholders.
+
+    Lines of JSON have no comments.
+    """
+    if media_type == EVENT_STREAM:
+        yield from (f": {name}: {count}\n\n" for name, count in restorer.counts.items())
+
+
+class _Line(NamedTuple):
+    """Line of a stream of JSON, in the form of an event. Secret."""
+
+    data: str
+    event: str = ""
+
+    def __repr__(self) -> str:
+        return "_Line()"
+
+
+def _read_source(response: "httpx2.Response") -> "AsyncIterator[Any]":
+    """Returns an iterator over the events or lines of a response."""
+    import httpx2
+
+    if get_media_type(response.headers) == EVENT_STREAM:
+        return aiter(httpx2.EventSource(response))
+    return _read_lines(response)
+
+
+async def _read_lines(response: "httpx2.Response") -> "AsyncIterator[_Line]":
+    """Yields the lines of a response; only a line feed ends one."""
+    begun = b""
+    async for piece in response.aiter_bytes():
+        *lines, begun = (begun + piece).split(b"\n")
+        for line in lines:
+            yield _Line(line.decode())
+    yield _Line(begun.decode())
 
 
 async def restore_stream(
@@ -167,18 +190,17 @@ async def restore_stream(
     record: RequestRecord,
     process: ServerProcess,
 ) -> AsyncGenerator[str]:
-    """Yields a restored stream as server-sent events.
+    """Yields a restored stream as server-sent events, or as lines of JSON.
 
     If it breaks off, or the upstream reports an error, or a call is refused, it ends with an error.
     """
-    import httpx2
-
     failure = RequestError(502, "the answer broke off", code="upstream")
+    media_type = operation.stream_types[0]
     refused: RequestError | None = None
     memory, is_complete = _StreamMemory(chain, operation, stream, process), False
     try:
         with suppress(Exception), record.span("textveil.restore"):  # the exception may hold text
-            source = aiter(httpx2.EventSource(response))
+            source = _read_source(response)
             while (event := await _read_event(source, record, process)) is not None:
                 record.note_usage(event.data)
                 if _is_error(event):
@@ -190,7 +212,7 @@ async def restore_stream(
                     break
                 await memory.save()
                 for piece in pieces:
-                    yield piece.render()
+                    yield piece.render(media_type)
                 if event.data == DONE:
                     break
         if process.is_grace_over and not stream.is_complete:
@@ -199,7 +221,7 @@ async def restore_stream(
             pieces, refused = ([], refused) if refused else _collect(stream.close())
             await memory.save()
             for piece in pieces:
-                yield piece.render()
+                yield piece.render(media_type)
             is_complete = stream.is_complete and refused is None
     finally:
         await response.aclose()
@@ -207,7 +229,7 @@ async def restore_stream(
     if not is_complete:
         failure = refused or failure
         record.note_failure(failure)
-        yield stream.build_error_event(failure).render()
+        yield stream.build_error_event(failure).render(media_type)
     # Comments, since the headers were sent before.
-    for comment in _build_comments(restorer) if operation.has_comments else ():
+    for comment in _build_comments(restorer, media_type) if operation.has_comments else ():
         yield comment

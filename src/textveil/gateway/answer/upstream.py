@@ -7,7 +7,7 @@ streams are (`protocols`).
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import AsyncExitStack, contextmanager, suppress
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from time import monotonic
@@ -106,7 +106,7 @@ async def send(
         if shape.fullmatch(value := request.headers.get(name, "")):
             headers[name] = value
     path, query, body = operation.split_request(released)
-    url, timeout = f"{gateway.upstream.rstrip('/')}{path}", gateway.policy.timeout
+    url, timeout = f"{operation.choose_base(gateway.upstream)}{path}", gateway.policy.timeout
     outgoing = client.build_request(
         operation.method, url, json=body, params=query, headers=headers, timeout=timeout
     )
@@ -269,13 +269,15 @@ def _extract_error(content: Any) -> dict[str, Any]:
     return error | {"code": str(code)} if isinstance(code, int) else error
 
 
-async def check_stream(answer: "httpx2.Response") -> "httpx2.Response":
-    """Checks that an answer is a stream, and returns it.
+async def check_stream(
+    answer: "httpx2.Response", media_types: Collection[str]
+) -> "httpx2.Response":
+    """Checks that an answer is a stream of these types, and returns it.
 
     Raises:
         RequestError: the answer is no stream.
     """
-    if get_media_type(answer.headers) == "text/event-stream":
+    if get_media_type(answer.headers) in media_types:
         return answer
     await answer.aclose()
     raise RequestError(502, "the upstream did not answer with a stream", code="upstream")

@@ -16,7 +16,7 @@ from textveil.gateway.policy.policy import Policy, Upstream
 from textveil.pipeline import Privatizer, list_drawn_types
 
 KEY_HEADERS = ("authorization", "x-api-key", "x-goog-api-key", "api-key")
-"""Headers for keys; the last one is sent to upstreams only."""
+"""Headers for keys: of OpenAI, Anthropic, Google and Azure."""
 
 
 class ActivePolicy:
@@ -85,7 +85,7 @@ class ActivePolicy:
             RequestError: the gateway has keys, and the request has none of them, or its key must
                 wait.
         """
-        key_headers = {name: headers[name] for name in KEY_HEADERS[:-1] if headers.get(name)}
+        key_headers = {name: headers[name] for name in KEY_HEADERS if headers.get(name)}
         if self.keys is None:
             header, secret = next(iter(key_headers.items()), ("", ""))
             # The upstream may take either key, so both name the account; no header holds a NUL.

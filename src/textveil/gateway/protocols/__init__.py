@@ -7,7 +7,28 @@ restored.
 Not here: the server (`app`, `api_routes`).
 """
 
-from textveil.gateway.protocols.operation import REFERENCE, Event, Guardrail, Operation, Stream
-from textveil.gateway.protocols.registry import load_operations
+from textveil.gateway.protocols.operation import (
+    EVENT_STREAM,
+    REFERENCE,
+    Event,
+    Guardrail,
+    Operation,
+    Stream,
+)
+from textveil.gateway.protocols.registry import (
+    REFUSED_ROUTES,
+    load_operations,
+    place_operations,
+)
 
-__all__ = ["REFERENCE", "Event", "Guardrail", "Operation", "Stream", "load_operations"]
+__all__ = [
+    "EVENT_STREAM",
+    "REFERENCE",
+    "REFUSED_ROUTES",
+    "Event",
+    "Guardrail",
+    "Operation",
+    "Stream",
+    "load_operations",
+    "place_operations",
+]

@@ -36,6 +36,7 @@ from textveil.gateway.protocols.operation import (
     JsonObject,
     JsonPair,
     Operation,
+    RefusedRoutes,
     get_items,
     list_messages,
 )
@@ -514,7 +515,7 @@ def _build_request(name: str, **more: LeafRule) -> LeafRule:
 
 KEY_HEADERS = ("x-goog-api-key", "authorization")
 GOOGLE_HEADERS = {"x-goog-user-project": re.compile(r"[a-z0-9:.\-]{1,64}")}
-PREFIXES = ("/v1beta", "/v1", "")
+BASES = ("/v1beta", "/v1", "")
 GENERATE_REQUEST = _build_request("request")
 STREAM_REQUEST = _build_request("request", alt=choice("sse"))
 COUNT_REQUEST = _build_request("count")
@@ -525,7 +526,7 @@ GENERATE = Operation(
     name="gemini.generate",
     purpose="generate_content",
     path="/models/{model}:generateContent",
-    prefixes=PREFIXES,
+    bases=BASES,
     request=GENERATE_REQUEST,
     normalize=_build_normalizer(GENERATE_REQUEST),
     needs=("contents",),
@@ -548,7 +549,7 @@ STREAM = replace(
     request=STREAM_REQUEST,
     normalize=_read_streamed,
     stream=GeminiChunks,
-    is_always_streamed=True,
+    is_stream_default=True,
     # Google's SDKs read every line as JSON.
     has_comments=False,
 )
@@ -568,7 +569,7 @@ EMBED = Operation(
     name="gemini.embed",
     purpose="embeddings",
     path="/models/{model}:embedContent",
-    prefixes=PREFIXES,
+    bases=BASES,
     request=EMBED_REQUEST,
     normalize=_build_normalizer(EMBED_REQUEST),
     needs=("content",),
@@ -594,7 +595,7 @@ MODELS = replace(
     method="GET",
     has_body=False,
     path="/models",
-    prefixes=("/v1beta",),
+    bases=("/v1beta",),
     request=record(
         pageSize=pattern("[0-9]{1,6}"),
         pageToken=ID,
@@ -612,3 +613,4 @@ ONE_MODEL = replace(
     request=record(model=MODEL_ID, alt=any_value(Act.DROP), prettyPrint=any_value(Act.DROP)),
 )
 GEMINI = (GENERATE, STREAM, COUNT, EMBED, EMBED_BATCH, MODELS, ONE_MODEL)
+OTHER_ROUTES = RefusedRoutes(re.compile("/v1beta/.*"), "", build_error)

@@ -7,7 +7,8 @@ Not here: any API.
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from typing import Any, Literal, NamedTuple, Protocol
 from urllib.parse import quote
 
@@ -19,6 +20,9 @@ from textveil.gateway.protocols.restoring import AnswerRestorer
 JsonObject = dict[str, Any]
 JsonPair = tuple[JsonObject, JsonObject]
 """JSON before and after its texts were changed."""
+
+EVENT_STREAM = "text/event-stream"
+"""Media type of a stream of server-sent events; the lines of others are JSON."""
 
 REFERENCE = "reference "
 """Role prefix of a message that only names something the upstream remembers."""
@@ -68,9 +72,12 @@ class Event(NamedTuple):
     def __repr__(self) -> str:
         return f"Event({self.name})"
 
-    def render(self) -> str:
-        """Formats the event as lines of server-sent events."""
+    def render(self, media_type: str = EVENT_STREAM) -> str:
+        """Formats the event as lines of server-sent events, or as one line of JSON."""
         data = self.data
+        if media_type != EVENT_STREAM:
+            # In ASCII, because many clients take other characters for ends of lines, too.
+            return json.dumps(data) + "\n"
         content = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
         return f"event: {self.name}\ndata: {content}\n\n" if self.name else f"data: {content}\n\n"
 
@@ -140,7 +147,9 @@ class Operation:
         purpose: what it asks a model for, as OpenTelemetry names it: "chat", "text_completion",
             "embeddings" or "generate_content"; "" if it asks none.
         path: its path below the base URL; `{name}` is a part that the client fills in.
-        prefixes: what may stand before its path in the address of the gateway.
+        bases: paths of the gateway's own base URLs; if that is "" alone, the path is below the
+            host of the upstream, too.
+        prefix: stands before the path, at the gateway and at the upstream; see `PathPrefix`.
         method: its HTTP method.
         has_body: whether requests have a body; else a request consists of its path parameters and
             its query.
@@ -167,7 +176,8 @@ class Operation:
         correct_offsets: corrects character offsets into the request's documents after texts were
             changed; given a request or an answer, and the request, each before and after.
         stream: creates the restorer of an answer's events; None if there are none.
-        is_always_streamed: whether all answers are streams; else those of requests that say so.
+        stream_types: media types of a stream; clients get the first one.
+        is_stream_default: whether a request that does not say so asks for a stream.
         has_comments: whether clients of its streams know comments.
         is_json_requested: true if a request asks for an answer in JSON.
         build_error: converts an error to the form of the API.
@@ -183,7 +193,8 @@ class Operation:
     name: str
     purpose: Literal["chat", "text_completion", "embeddings", "generate_content", ""] = ""
     path: str
-    prefixes: tuple[str, ...] = ("/v1", "")
+    bases: tuple[str, ...] = ("/v1", "")
+    prefix: str = ""
     method: Literal["GET", "POST", "DELETE"] = "POST"
     has_body: bool = True
     query: tuple[str, ...] = ()
@@ -202,7 +213,8 @@ class Operation:
     list_upstream_names: Callable[[JsonObject], Sequence[str]] = lambda _: ()
     correct_offsets: Callable[[JsonPair, JsonPair], JsonObject] = lambda said, _: said[1]
     stream: Callable[[AnswerRestorer], Stream] | None = None
-    is_always_streamed: bool = False
+    stream_types: tuple[str, ...] = (EVENT_STREAM,)
+    is_stream_default: bool = False
     has_comments: bool = True
     is_json_requested: Callable[[JsonObject], bool] = lambda _: False
     keys: tuple[str, ...] = ("authorization",)
@@ -215,20 +227,34 @@ class Operation:
         """Name of the route in policy rules: its path, without the slash."""
         return self.path.removeprefix("/").replace(":path", "")
 
+    @property
+    def full_path(self) -> str:
+        """Path below the base URL, with the prefix."""
+        return self.prefix + self.path
+
     def choose_stream(self, request: JsonObject) -> Callable[[AnswerRestorer], Stream] | None:
         """Returns the stream restorer's factory; None if no stream is requested."""
-        is_streamed = self.is_always_streamed or request.get("stream") in (True, "true")
-        return self.stream if is_streamed else None
+        given = request.get("stream")
+        is_wanted = self.is_stream_default if given is None else given in (True, "true")
+        return self.stream if is_wanted else None
+
+    def choose_base(self, upstream: str) -> str:
+        """Returns the URL of the upstream that the path stands below."""
+        base = upstream.rstrip("/")
+        if any(self.bases):
+            return base
+        # So that one upstream serves the routes of both kinds.
+        return base.removesuffix("/v1").removesuffix("/openai")
 
     def split_request(self, request: JsonObject) -> tuple[str, JsonObject, JsonObject | None]:
         """Splits a request into path, query and body for the upstream."""
         remaining = dict(request)
-        names = re.findall(r"{(\w+)", self.path)
+        names = re.findall(r"{(\w+)", self.full_path)
         if not remaining.keys() >= set(names):
             raise RequestError(400, "the name at the end of the path is not valid")
         # `quote` leaves slashes, which names of models may have.
         path = re.sub(
-            r"{(\w+)(?::path)?}", lambda part: quote(str(remaining.pop(part[1]))), self.path
+            r"{(\w+)(?::path)?}", lambda part: quote(str(remaining.pop(part[1]))), self.full_path
         )
         if not self.has_body:
             return path, remaining, None
@@ -237,3 +263,51 @@ class Operation:
             {name: remaining.pop(name) for name in self.query if name in remaining},
             remaining,
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PathPrefix:
+    """Place where routes are served once more, and which the upstream has, too.
+
+    Attributes:
+        path: stands before the path of each route. `{name}` is a part that the client fills in; it
+            takes the place of the field of this name, as in a request without it.
+        names: patterns of the names of the routes.
+        fields: rules of the parts of the path, and of the fields of the query.
+        query: fields that are sent in the query.
+        keys: request headers for the client's key.
+    """
+
+    path: str
+    names: tuple[str, ...]
+    fields: Mapping[str, LeafRule]
+    query: tuple[str, ...]
+    keys: tuple[str, ...]
+
+    def place(self, operations: Iterable[Operation]) -> Iterator[Operation]:
+        """Yields those of the routes that are served here, too."""
+        for operation in operations:
+            if any(fnmatchcase(operation.name, name) for name in self.names):
+                rules = {**(operation.request.fields or {}), **self.fields}
+                yield replace(
+                    operation,
+                    prefix=self.path,
+                    bases=("",),
+                    query=(*operation.query, *self.query),
+                    keys=self.keys,
+                    request=replace(operation.request, fields=rules),
+                )
+
+
+class RefusedRoutes(NamedTuple):
+    """Routes that the gateway does not serve, though an API of it has them.
+
+    Args:
+        pattern: pattern of their paths.
+        instead: what to do instead; "" to list the routes that are served.
+        build_error: converts an error to the form of the API.
+    """
+
+    pattern: re.Pattern[str]
+    instead: str
+    build_error: Callable[[RequestError], JsonObject]

@@ -5,16 +5,23 @@ Not here: the routes themselves; the names of the APIs (`config.registry`).
 """
 
 from textveil.config import registry
+from textveil.gateway.protocols import azure, ollama
 from textveil.gateway.protocols.chat import CHAT
 from textveil.gateway.protocols.completions import COMPLETIONS
 from textveil.gateway.protocols.embeddings import EMBEDDINGS
-from textveil.gateway.protocols.gemini import GEMINI
+from textveil.gateway.protocols.gemini import GEMINI, OTHER_ROUTES
 from textveil.gateway.protocols.litellm import GENERIC, REDACT, REHYDRATE, REHYDRATE_PIECE
 from textveil.gateway.protocols.messages import COUNT, MESSAGES
 from textveil.gateway.protocols.models import MODELS, ONE_MODEL
 from textveil.gateway.protocols.moderations import MODERATIONS
-from textveil.gateway.protocols.operation import Operation
+from textveil.gateway.protocols.operation import Operation, PathPrefix, RefusedRoutes
 from textveil.gateway.protocols.responses import ROUTES
+
+PREFIXES: tuple[PathPrefix, ...] = azure.PREFIXES
+"""Places where routes are served once more."""
+
+REFUSED_ROUTES: tuple[RefusedRoutes, ...] = (*ollama.REFUSED_ROUTES, OTHER_ROUTES)
+"""Routes that are refused by name, or in the form of their API; the first that fits counts."""
 
 
 def openai() -> tuple[Operation, ...]:
@@ -35,6 +42,17 @@ def gemini() -> tuple[Operation, ...]:
 def litellm() -> tuple[Operation, ...]:
     """LiteLLM's guardrails, which ask nobody."""
     return (GENERIC, REDACT, REHYDRATE, REHYDRATE_PIECE)
+
+
+def native_ollama() -> tuple[Operation, ...]:
+    """Ollama's own API: chats, completions and embeddings, whole or streamed, and its models."""
+    return ollama.ROUTES
+
+
+def place_operations(operations: tuple[Operation, ...]) -> tuple[Operation, ...]:
+    """Returns the routes in all places where they are served."""
+    placed = (copy for prefix in PREFIXES for copy in prefix.place(operations))
+    return (*operations, *placed)
 
 
 def load_operations() -> tuple[Operation, ...]:

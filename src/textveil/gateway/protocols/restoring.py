@@ -45,6 +45,12 @@ REFUSED_CALL = (
     "such calls (unresolved: refuse): ask again"
 )
 
+UNRESOLVED_HEADER = "textveil-unresolved"
+"""Response header with the number of unresolved placeholders in a whole answer."""
+
+UNRESOLVED_CALLS_HEADER = "textveil-unresolved-calls"
+"""Response header with the number of those in calls of tools; it is missing where there are none."""
+
 STRING_ACTS = frozenset({Act.PROTECT, Act.ARGUMENTS, Act.SIGNED})
 """Acts under which a string is one text."""
 
@@ -97,6 +103,15 @@ class AnswerRestorer:
         self._options, self._calls = options or RestoreOptions(), calls
         self._pieces: dict[Hashable, tuple[Restorer, list[str], list[str], bool]] = {}
         self.unresolved = self.unresolved_calls = 0
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Numbers of unresolved placeholders, by their headers; without zeros."""
+        counts = {
+            UNRESOLVED_HEADER: self.unresolved,
+            UNRESOLVED_CALLS_HEADER: self.unresolved_calls,
+        }
+        return {name: count for name, count in counts.items() if count}
 
     def _create_restorer(self, act: Act, tool: str) -> Restorer:
         as_json = act is Act.ARGUMENTS or (self._as_json and act is Act.PROTECT)

@@ -171,7 +171,7 @@ class ParsedRequest:
     def _must_match(self, leaf: Leaf) -> bool:
         """True if a name must have the form of its table: by policy, or as a part of the URL."""
         operation = self._operation
-        is_in_url = not operation.has_body or f"{{{leaf.path[0]}" in operation.path
+        is_in_url = not operation.has_body or f"{{{leaf.path[0]}" in operation.full_path
         return is_in_url or self._choose_word(leaf) != "protect"
 
     def _choose_word(self, leaf: Leaf, rule: LeafRule = EMPTY_RULE) -> Unknown:

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import lru_cache
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeGuard, TypeVar
 from urllib.parse import urlsplit
 
 import regex
@@ -73,8 +73,20 @@ PROVIDERS = {"bedrock": "aws.bedrock", "gemini": "gcp.gemini"}
 """OpenTelemetry's names of providers, by the first part of an operation's name, where it differs."""
 
 USAGE_FIELDS: dict[Tokens, tuple[str, ...]] = {
-    "input": ("input_tokens", "prompt_tokens", "inputTokens", "promptTokenCount"),
-    "output": ("output_tokens", "completion_tokens", "outputTokens", "candidatesTokenCount"),
+    "input": (
+        "input_tokens",
+        "prompt_tokens",
+        "inputTokens",
+        "promptTokenCount",
+        "prompt_eval_count",
+    ),
+    "output": (
+        "output_tokens",
+        "completion_tokens",
+        "outputTokens",
+        "candidatesTokenCount",
+        "eval_count",
+    ),
 }
 USAGE_PLACES = ("usage", "usageMetadata")
 ANSWER_PLACES = ("response", "message")
@@ -86,15 +98,21 @@ def read_usage(answer: Any) -> dict[Tokens, int]:
     if not isinstance(answer, dict):
         return {}
     for part in (answer, *(answer.get(name) for name in ANSWER_PLACES)):
-        for usage in (part.get(name) for name in USAGE_PLACES) if isinstance(part, dict) else ():
-            if isinstance(usage, dict):
-                return {
-                    kind: usage[name]
-                    for kind, names in USAGE_FIELDS.items()
-                    for name in names
-                    if type(usage.get(name)) is int and usage[name] >= 0
-                }
+        places = (part, *map(part.get, USAGE_PLACES)) if isinstance(part, dict) else ()
+        for usage in filter(_is_object, places):
+            found = {
+                kind: usage[name]
+                for kind, names in USAGE_FIELDS.items()
+                for name in names
+                if type(usage.get(name)) is int and usage[name] >= 0
+            }
+            if found:
+                return found
     return {}
+
+
+def _is_object(value: Any) -> TypeGuard[dict[str, Any]]:
+    return isinstance(value, dict)
 
 
 @lru_cache(1000)
