@@ -18,7 +18,13 @@ from textveil.gateway.answer.streaming import (
     restore_answer,
     restore_stream,
 )
-from textveil.gateway.answer.upstream import check_stream, read_json, select_headers, send
+from textveil.gateway.answer.upstream import (
+    EVENT_STREAM,
+    check_stream,
+    read_json,
+    select_headers,
+    send,
+)
 from textveil.gateway.errors import RequestError
 from textveil.gateway.gateway import Gateway, ReleasedMessage
 from textveil.gateway.policy.client_keys import Caller
@@ -117,7 +123,9 @@ async def answer(
         {FIELD_HEADER: failure.param} if failure.is_gateway_error and failure.param else {}
     )
     return JSONResponse(
-        operation.build_error(failure), status, headers=failure.headers | field_headers
+        operation.build_error(failure),
+        status,
+        headers=operation.build_error_headers(failure) | failure.headers | field_headers,
     )
 
 
@@ -202,12 +210,14 @@ async def _respond(
         received = await read_json(response) if create_stream is None else {}
     headers |= select_headers(response)
     if create_stream is not None:
-        stream = await check_stream(response)
+        framing = operation.framing
+        media_type = EVENT_STREAM if framing is None else framing.media_type
+        stream = await check_stream(response, media_type)
         pieces = restore_stream(
             stream, operation, create_stream(restorer), restorer, chain, record, process
         )
         counted_pieces = process.count_stream(pieces)
-        return StreamingResponse(counted_pieces, headers=headers, media_type="text/event-stream")
+        return StreamingResponse(counted_pieces, headers=headers, media_type=media_type)
     with record.trace_step("restore"):
         answer_json = await process.answer_pool.run(
             restore_answer, received, operation, restorer, chain

@@ -26,7 +26,15 @@ if TYPE_CHECKING:
     import httpx2
     from starlette.requests import Request
 
-PASSED_HEADERS = ("retry-after", "retry-after-ms", "request-id", "x-request-id", "x-should-retry")
+PASSED_HEADERS = (
+    "retry-after",
+    "retry-after-ms",
+    "request-id",
+    "x-amzn-errortype",
+    "x-amzn-requestid",
+    "x-request-id",
+    "x-should-retry",
+)
 """Headers of the upstream that are passed on.
 
 Headers that begin with `RATE_LIMIT_PREFIXES` are passed on, too.
@@ -36,6 +44,9 @@ RATE_LIMIT_PREFIXES = ("x-ratelimit-", "anthropic-ratelimit-")
 
 ERROR_FIELDS = ("message", "type", "param", "code")
 """Fields of an upstream's error that are passed on."""
+
+EVENT_STREAM = "text/event-stream"
+"""Media type of server-sent events."""
 
 MAX_ERROR_BYTES = 65_536
 """Bytes of an upstream's error that are read."""
@@ -267,13 +278,15 @@ def _extract_error(content: Any) -> dict[str, Any]:
     return error | {"code": str(code)} if isinstance(code, int) else error
 
 
-async def check_stream(answer: "httpx2.Response") -> "httpx2.Response":
-    """Checks that an answer is a stream, and returns it.
+async def check_stream(
+    answer: "httpx2.Response", media_type: str = EVENT_STREAM
+) -> "httpx2.Response":
+    """Checks that an answer is a stream of a media type, and returns it.
 
     Raises:
         RequestError: the answer is no stream.
     """
-    if get_media_type(answer.headers) == "text/event-stream":
+    if get_media_type(answer.headers) == media_type:
         return answer
     await answer.aclose()
     raise RequestError(502, "the upstream did not answer with a stream", code="upstream")

@@ -7,7 +7,14 @@ restored.
 Not here: the server (`app`, `api_routes`).
 """
 
-from textveil.gateway.protocols.operation import REFERENCE, Event, Guardrail, Operation, Stream
+from textveil.gateway.protocols.operation import (
+    REFERENCE,
+    Event,
+    Framing,
+    Guardrail,
+    Operation,
+    Stream,
+)
 from textveil.gateway.protocols.registry import load_operations
 
-__all__ = ["REFERENCE", "Event", "Guardrail", "Operation", "Stream", "load_operations"]
+__all__ = ["REFERENCE", "Event", "Framing", "Guardrail", "Operation", "Stream", "load_operations"]

@@ -106,6 +106,24 @@ class Stream(Protocol):
         """Writes an error as the last event of the stream."""
 
 
+class Framing(Protocol):
+    """Form in which events are written, where they are no server-sent events."""
+
+    @property
+    def media_type(self) -> str:
+        """Media type of a stream."""
+
+    def create_reader(self) -> Callable[[bytes], Iterable[Event]]:
+        """Creates the reader of one stream: it returns the events that end in a piece.
+
+        Raises:
+            MissingExtra: a library is not installed.
+        """
+
+    def write(self, event: Event) -> bytes:
+        """Writes an event."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Guardrail:
     """Functions of a route that is answered without an upstream.
@@ -160,11 +178,13 @@ class Operation:
         get_conversation: returns the upstream's name of the conversation that it adds a request to;
             None for none.
         list_upstream_names: returns the names under which the upstream remembers an answer.
-        correct_offsets: corrects character offsets into the request's documents after texts were
-            changed; given a request or an answer, and the request, each before and after.
+        correct_offsets: corrects what depends on texts after they were changed, such as character
+            offsets into the request's documents; given a request or an answer, and the request, each before and after.
         stream: creates the restorer of an answer's events; None if there are none.
+        framing: how the events are written; None for server-sent events.
         is_json_requested: true if a request asks for an answer in JSON.
         build_error: converts an error to the form of the API.
+        build_error_headers: returns what the API says of an error in headers.
         keys: request headers for the client's key, which are sent on.
         forwards: other headers, sent on if they match their pattern: versions, and names that the
             upstream gave.
@@ -191,7 +211,9 @@ class Operation:
     list_upstream_names: Callable[[JsonObject], Sequence[str]] = lambda _: ()
     correct_offsets: Callable[[JsonPair, JsonPair], JsonObject] = lambda said, _: said[1]
     stream: Callable[[AnswerRestorer], Stream] | None = None
+    framing: Framing | None = None
     is_json_requested: Callable[[JsonObject], bool] = lambda _: False
+    build_error_headers: Callable[[RequestError], dict[str, str]] = lambda _: {}
     keys: tuple[str, ...] = ("authorization",)
     forwards: Mapping[str, re.Pattern[str]] = field(default_factory=lambda: OPENAI_HEADERS)
     guardrail: Guardrail | None = None
@@ -211,9 +233,11 @@ class Operation:
         names = re.findall(r"{(\w+)", self.path)
         if not remaining.keys() >= set(names):
             raise RequestError(400, "the name at the end of the path is not valid")
-        # `quote` leaves slashes, which names of models may have.
+        # Names of models may have slashes, which stay only at the end of a path.
         path = re.sub(
-            r"{(\w+)(?::path)?}", lambda part: quote(str(remaining.pop(part[1]))), self.path
+            r"{(\w+)(?::path)?}(/?)",
+            lambda part: quote(str(remaining.pop(part[1])), "" if part[2] else "/") + part[2],
+            self.path,
         )
         if not self.has_body:
             return path, remaining, None

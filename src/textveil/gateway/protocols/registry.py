@@ -5,6 +5,7 @@ Not here: the routes themselves; the names of the APIs (`config.registry`).
 """
 
 from textveil.config import registry
+from textveil.gateway.protocols.bedrock import CONVERSE, CONVERSE_STREAM
 from textveil.gateway.protocols.chat import CHAT
 from textveil.gateway.protocols.completions import COMPLETIONS
 from textveil.gateway.protocols.embeddings import EMBEDDINGS
@@ -24,6 +25,11 @@ def openai() -> tuple[Operation, ...]:
 def anthropic() -> tuple[Operation, ...]:
     """Anthropic's messages, whole or streamed, and the count of their tokens."""
     return (MESSAGES, COUNT)
+
+
+def bedrock() -> tuple[Operation, ...]:
+    """Bedrock's Converse, whole or streamed."""
+    return (CONVERSE, CONVERSE_STREAM)
 
 
 def litellm() -> tuple[Operation, ...]:
