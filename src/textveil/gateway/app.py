@@ -16,6 +16,7 @@ from textveil.gateway.errors import RequestError
 from textveil.gateway.gateway import Gateway
 from textveil.gateway.playground import Playground
 from textveil.gateway.protocols import Operation, load_operations
+from textveil.gateway.protocols.refused_routes import find_refused
 from textveil.gateway.request.request_record import RequestRecord
 from textveil.gateway.serve.process import ServerProcess
 
@@ -58,15 +59,19 @@ def build_application(gateway: Gateway, playground: Playground | None = None) ->
         allowed = sorted({name for item in matching for name in item.methods or ()})
         methods = {"Allow": ", ".join(allowed)}
         message, status = f"{problem}; it serves {route_list}", 405 if matching else 404
-        refused = gateway.check_origin(request.headers) or RequestError(
-            status, message, headers=methods if matching else None
+        known = None if matching else find_refused(request.url.path)
+        refused = gateway.check_origin(request.headers) or (
+            RequestError(status, message, headers=methods if matching else None)
+            if known is None
+            else known.build_refusal()
         )
+        form, headers = all_operations[0].build_error, refused.headers
+        if known is not None:
+            form, headers = known.build_error, known.build_headers(refused) | headers
         record = RequestRecord(UNKNOWN_ROUTE)
         with request.state.process.record_request(record, None):
             record.note_failure(refused)
-            return JSONResponse(
-                all_operations[0].build_error(refused), refused.status, headers=refused.headers
-            )
+            return JSONResponse(form(refused), refused.status, headers=headers)
 
     async def serve_metrics(request: "Request") -> "Response":
         if gateway.check_origin(request.headers) or not request.state.process.can_read_metrics(

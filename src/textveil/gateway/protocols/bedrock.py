@@ -272,6 +272,11 @@ def build_error(refused: RequestError) -> JsonObject:
     return {"message": refused.full_message}
 
 
+def build_error_headers(refused: RequestError) -> dict[str, str]:
+    """Returns the type of an error as AWS's header."""
+    return {ERROR_HEADER: get_error_type(refused)}
+
+
 CONVERSE = Operation(
     name="bedrock.converse",
     path="/model/{model:path}/converse",
@@ -283,7 +288,7 @@ CONVERSE = Operation(
     correct_offsets=name_documents,
     is_json_requested=_is_json_requested,
     build_error=build_error,
-    build_error_headers=lambda refused: {ERROR_HEADER: get_error_type(refused)},
+    build_error_headers=build_error_headers,
     forwards={},
 )
 CONVERSE_STREAM = _StreamOperation(
