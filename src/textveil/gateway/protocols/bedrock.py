@@ -91,7 +91,7 @@ PIECES = ("text", "input")
 """Last steps of the paths of texts that come in pieces."""
 
 
-class _OpenBlock:
+class _ContentBlock:
     """Block of an answer, whose texts come in pieces.
 
     Attributes:
@@ -139,7 +139,7 @@ class ConverseEvents:
 
     def __init__(self, restorer: AnswerRestorer) -> None:
         self._restorer = restorer
-        self._blocks: dict[int, _OpenBlock] = {}
+        self._blocks: dict[int, _ContentBlock] = {}
         self.is_complete = False
 
     @property
@@ -171,7 +171,7 @@ class ConverseEvents:
             return
         if event.name == "contentBlockStart":
             start = data.get("start")
-            self._blocks[index] = _OpenBlock(start if isinstance(start, dict) else {})
+            self._blocks[index] = _ContentBlock(start if isinstance(start, dict) else {})
         elif event.name == "contentBlockStop":
             yield from self._flush(index)
         elif event.name == "messageStop":
@@ -192,7 +192,7 @@ class ConverseEvents:
 
     def _restore_delta(self, index: int, data: JsonObject) -> Iterator[Event]:
         """Restores a delta; one whose text is held back as a whole is left out."""
-        block = self._blocks.setdefault(index, _OpenBlock({}))
+        block = self._blocks.setdefault(index, _ContentBlock({}))
         pieces: list[tuple[str, str]] = []
 
         def restore(path: Path, text: str, act: Act) -> str:
