@@ -67,7 +67,7 @@ def each_call(client):
 def test_the_sdk_is_told_what_to_do(client, upstream, name):
     with pytest.raises(openai.NotFoundError) as error:
         each_call(client)[name]()
-    said = error.value.body["message"]
+    said = error.value.response.json()["error"]["message"]
     assert said.startswith(f"textveil: {name.partition(' of ')[0].partition(' in ')[0]}")
     assert "Nothing was sent" in said
     assert CANARY not in said

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import httpx2
 import pytest
@@ -15,7 +16,7 @@ from textveil.gateway.protocols.field_rules import LeafRule
 
 CANARY = "Blorvequine"
 
-SETTINGS = {
+SETTINGS: dict[str, dict[str, Any]] = {
     "OpenRouter": {
         "models": ["openai/gpt-5", "anthropic/claude-opus-5:online"],
         "preset": "our-support",
@@ -88,7 +89,7 @@ SETTINGS = {
     },
 }
 
-TEXTS = {
+TEXTS: dict[str, dict[str, Any]] = {
     "OpenRouter": {"plugins": [{"id": "web", "search_prompt": f"of {CANARY}"}]},
     "vLLM": {
         "documents": [{"title": CANARY, "text": f"of {CANARY}", "id": f"{CANARY}.pdf"}],
@@ -111,7 +112,7 @@ TEXTS = {
     "others": {"tags": [f"of {CANARY}"], "chat_id": CANARY},
 }
 
-ANSWERS = {
+ANSWERS: dict[str, Any] = {
     "choices": [
         {
             "native_finish_reason": "stop",
@@ -201,7 +202,7 @@ def test_what_needs_another_route_is_refused(upstream, privatizer):
 def test_a_table_without_a_vendor_is_noticed(upstream, privatizer, monkeypatch):
     fields = dict(chat.CHAT_REQUEST.fields or {})
     del fields["search_parameters"]
-    broken = replace(registry.CHAT, request=LeafRule(fields=fields))
+    broken = replace(chat.CHAT, request=LeafRule(fields=fields))
     monkeypatch.setattr(registry, "CHAT", broken)
     _, _, unknown = ask(upstream, privatizer, SETTINGS["xAI"])
     assert unknown == "search_parameters=1"
