@@ -21,12 +21,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
 from fnmatch import fnmatchcase
+from functools import cache
 from importlib import import_module, metadata
 from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired, Required, Union, get_args, get_origin
 
 from pydantic import BaseModel
-from typing_extensions import get_type_hints, is_typeddict
+from typing_extensions import TypedDict, get_type_hints, is_typeddict
 
 HERE = Path(__file__).parent
 TARGET = HERE.parent / "src/textveil/data/leaves"
@@ -116,6 +117,12 @@ ROOTS: dict[str, dict[str, str]] = {
         "show": "ollama._types:ShowRequest",
         "answer_chat": "ollama._types:ChatResponse",
         "answer_generate": "ollama._types:GenerateResponse",
+    },
+    "bedrock": {
+        "request": "botocore:ConverseRequest botocore:ConverseStreamRequest",
+        "message": "botocore:Message",
+        "answer": "botocore:ConverseResponse",
+        "answer_event": "botocore:ConverseStreamOutput",
     },
 }
 """Types of each API, or records, by what they are of; those of answers begin with `answer`."""
@@ -506,9 +513,39 @@ class TableWriter:
 
 
 def load_types(names: str) -> list[Any]:
-    """Loads the types named with their modules."""
+    """Loads the types named with their modules; those of `botocore` are shapes."""
     pairs = (name.split(":") for name in names.split() if ":" in name)
-    return [getattr(import_module(module), name) for module, name in pairs]
+    return [
+        load_shape(name) if module == "botocore" else getattr(import_module(module), name)
+        for module, name in pairs
+    ]
+
+
+@cache
+def load_shape(name: str) -> Any:
+    """Loads a shape of Bedrock's model as a typed dictionary."""
+    import botocore.session
+
+    model = botocore.session.get_session().get_service_model("bedrock-runtime")
+    return _convert_shape(model.shape_for(name))
+
+
+def _convert_shape(shape: Any) -> Any:
+    """Converts a shape to a type; parts of the path and of headers are no fields."""
+    if shape.type_name == "structure" and not shape.is_document_type:
+        fields = {
+            part.serialization.get("name", name): load_shape(part.name)
+            for name, part in shape.members.items()
+            if "location" not in part.serialization
+        }
+        return TypedDict(shape.name, fields, total=False)  # type: ignore[operator]
+    if shape.type_name == "list":
+        return list[load_shape(shape.member.name)]  # type: ignore[misc]
+    if shape.type_name == "map":
+        return dict[str, load_shape(shape.value.name)]  # type: ignore[misc]
+    if shape.type_name in ("string", "blob"):
+        return Literal[tuple(shape.enum)] if getattr(shape, "enum", ()) else str
+    return {"boolean": bool, "structure": Any, "timestamp": datetime}.get(shape.type_name, float)
 
 
 def render_table(value: Any, depth: int = 0) -> str:
@@ -524,7 +561,7 @@ def build_tables() -> dict[str, str]:
     """Builds the files of all APIs, by name."""
     overrides, used, built = list(read_overrides()), set[str](), dict[str, str]()
     for api, roots in ROOTS.items():
-        module = next(iter(roots.values())).partition(".")[0]
+        module = re.split("[.:]", next(iter(roots.values())))[0]
         sdk = SDKS.get(module, module)
         table = TableWriter(api, overrides, used).write()
         stored = {part: dict(sorted(table[part].items())) for part in table}

@@ -37,9 +37,17 @@ from openai.types.responses import (
 )
 from openai.types.responses.response_create_params import ResponseCreateParamsBase
 from pydantic import BaseModel
+from training.leaves import load_shape
 from typing_extensions import get_type_hints, is_typeddict
 
-from textveil.gateway.protocols import completions, embeddings, models, moderations, responses
+from textveil.gateway.protocols import (
+    bedrock,
+    completions,
+    embeddings,
+    models,
+    moderations,
+    responses,
+)
 from textveil.gateway.protocols.chat import CHAT_ANSWER, CHAT_REQUEST
 from textveil.gateway.protocols.field_rules import LeafRule
 
@@ -63,6 +71,9 @@ TABLES: dict[str, tuple[Any, LeafRule]] = {
     "responses items": (ResponseItemList, responses.ITEM_LIST),
     "conversations request": (ConversationCreateParams, responses.CREATE_CONVERSATION.request),
     "conversations items": (ConversationItemList, responses.ITEM_LIST),
+    "bedrock request": (load_shape("ConverseStreamRequest"), bedrock.CONVERSE_REQUEST),
+    "bedrock answer": (load_shape("ConverseResponse"), bedrock.CONVERSE_ANSWER),
+    "bedrock event": (load_shape("ConverseStreamOutput"), LeafRule(fields=bedrock.EVENTS)),
 }
 """The types of each API, and its tables."""
 

@@ -15,6 +15,7 @@ from textveil.errors import MissingExtra
 EXTRAS = {
     "alembic": "textveil[store]",
     "anyio": "textveil[mcp]",
+    "botocore": "textveil[bedrock]",
     "cryptography": "textveil[store]",
     "data_juicer": "textveil[datajuicer]",
     "datasets": "textveil[datasets]",

@@ -223,6 +223,9 @@ PROTOCOLS: dict[str, Entry] = {
     "anthropic": Entry(
         target="textveil.gateway.protocols.registry:anthropic", summary="Anthropic's messages"
     ),
+    "bedrock": Entry(
+        target="textveil.gateway.protocols.registry:bedrock", summary="Bedrock's Converse"
+    ),
     "gemini": Entry(
         target="textveil.gateway.protocols.registry:gemini",
         summary="Gemini's content, embeddings and models",

@@ -121,7 +121,9 @@ async def answer(
         {FIELD_HEADER: failure.param} if failure.is_gateway_error and failure.param else {}
     )
     return JSONResponse(
-        operation.build_error(failure), status, headers=failure.headers | field_headers
+        operation.build_error(failure),
+        status,
+        headers=operation.build_error_headers(failure) | failure.headers | field_headers,
     )
 
 
@@ -212,14 +214,13 @@ async def _respond(
         call.close()
     headers |= select_headers(response)
     if create_stream is not None:
-        stream = await check_stream(response, operation.stream_types)
+        media_types = operation.stream_types
+        stream = await check_stream(response, media_types)
         pieces = restore_stream(
             stream, operation, create_stream(restorer), restorer, chain, record, process
         )
         counted_pieces = process.count_stream(pieces)
-        return StreamingResponse(
-            counted_pieces, headers=headers, media_type=operation.stream_types[0]
-        )
+        return StreamingResponse(counted_pieces, headers=headers, media_type=media_types[0])
     with record.trace_step("restore"):
         answer_json = await process.answer_pool.run(
             restore_answer, received, operation, restorer, chain

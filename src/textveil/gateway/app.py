@@ -15,12 +15,8 @@ from textveil.gateway.api_routes import RouteEndpoint, answer
 from textveil.gateway.errors import RequestError
 from textveil.gateway.gateway import Gateway
 from textveil.gateway.playground import Playground
-from textveil.gateway.protocols import (
-    REFUSED_ROUTES,
-    Operation,
-    load_operations,
-    place_operations,
-)
+from textveil.gateway.protocols import Operation, load_operations, place_operations
+from textveil.gateway.protocols.refused_routes import find_refused
 from textveil.gateway.request.origin_check import build_cors_middleware
 from textveil.gateway.request.request_record import RequestRecord
 from textveil.gateway.serve.process import ServerProcess
@@ -63,19 +59,20 @@ def build_application(gateway: Gateway, playground: Playground | None = None) ->
         matching = [item for item in candidates if item.matches(request.scope)[0] is Match.PARTIAL]
         allowed = sorted({name for item in matching for name in item.methods or ()})
         methods = {"Allow": ", ".join(allowed)}
-        path = request.scope["path"]
-        known = next((each for each in REFUSED_ROUTES if each.pattern.fullmatch(path)), None)
-        build_error = all_operations[0].build_error if known is None else known.build_error
         message, status = f"{problem}; it serves {route_list}", 405 if matching else 404
-        if known is not None and known.instead:
-            message = f"the gateway does not serve this route: {known.instead}"
-        refused = gateway.check_origin(request.headers) or RequestError(
-            status, message, headers=methods if matching else None
+        known = find_refused(request.url.path)
+        refused = gateway.check_origin(request.headers) or (
+            known.build_refusal()
+            if known is not None and known.instead and not matching
+            else RequestError(status, message, headers=methods if matching else None)
         )
+        form, headers = all_operations[0].build_error, refused.headers
+        if known is not None:
+            form, headers = known.build_error, known.build_headers(refused) | headers
         record = RequestRecord(UNKNOWN_ROUTE)
         with request.state.process.record_request(record, None):
             record.note_failure(refused)
-            return JSONResponse(build_error(refused), refused.status, headers=refused.headers)
+            return JSONResponse(form(refused), refused.status, headers=headers)
 
     async def serve_metrics(request: "Request") -> "Response":
         if gateway.check_origin(request.headers) or not request.state.process.can_read_metrics(

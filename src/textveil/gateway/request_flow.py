@@ -83,6 +83,11 @@ BLOCKED = (
     "in earlier ones of the conversation: take it out. Nothing was sent"
 )
 
+UNKNOWN_ANSWER = (
+    "the gateway does not know this response or conversation: it was not asked for here with this "
+    "key, or too long ago, or before a restart without a store. Nothing was sent"
+)
+
 OVERLAP = (
     "another request of the same conversation or session came at the same time: send this request "
     "again when the other one has ended. Nothing was sent"
@@ -172,8 +177,10 @@ class RequestFlow:
             if not chain.can_continue or any(
                 message.role.startswith(REFERENCE) for message in unreleased
             ):
-                status = 404 if operation.method != "POST" else 400
-                raise RequestError(status, UNKNOWN_CONVERSATION, code="previous_response_not_found")
+                status, message = (
+                    (400, UNKNOWN_CONVERSATION) if operation.has_body else (404, UNKNOWN_ANSWER)
+                )
+                raise RequestError(status, message, code="previous_response_not_found")
             return PreparedRequest(request, chain, stored_name)
 
     def _check_retry(self, links: LinkStore, retry: str | None) -> None:

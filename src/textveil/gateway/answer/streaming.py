@@ -8,15 +8,14 @@ import json
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from textveil.errors import TextveilError
 from textveil.gateway.answer.upstream import build_refusal, list_keys
 from textveil.gateway.errors import RequestError
-from textveil.gateway.protocols import EVENT_STREAM, Event, Operation, Stream
+from textveil.gateway.protocols import Event, Framing, Operation, Stream
 from textveil.gateway.protocols.restoring import AnswerRestorer
 from textveil.gateway.request.parsed_request import build_answer_utterance, list_signed
-from textveil.gateway.request.parsing import get_media_type
 from textveil.gateway.request.request_record import RequestRecord
 from textveil.gateway.serve.process import ServerProcess
 from textveil.session import MessageChain, Utterance
@@ -115,19 +114,24 @@ class _StreamMemory:
             await run(remember, self._chain, self._operation, new_messages, new_names)
 
 
-async def _read_event(
-    source: "AsyncIterator[Any]", record: RequestRecord, process: ServerProcess
-) -> Event | None:
-    """Returns the next event with data; None at the end."""
-    while True:
-        event = await record.measure_work(
-            "upstream", process.run_until_stopped(anext(source, None))
-        )
-        if event is None:
-            return None
-        if event.data.strip():  # an event without data only keeps the connection open
-            data = event.data if event.data == DONE else json.loads(event.data)
-            return Event("" if event.event == "message" else event.event, data)
+async def _read_events(
+    response: "httpx2.Response", framing: Framing | None
+) -> AsyncIterator[Event]:
+    """Yields the events of a response."""
+    import httpx2
+
+    if framing is not None:
+        read = framing.create_reader()
+        async for piece in response.aiter_bytes():
+            for event in read(piece):
+                yield event
+        for event in read(b""):
+            yield event
+        return
+    async for sent in httpx2.EventSource(response):
+        if sent.data.strip():  # an event without data only keeps the connection open
+            data = sent.data if sent.data == DONE else json.loads(sent.data)
+            yield Event("" if sent.event == "message" else sent.event, data)
 
 
 def _is_error(event: Event) -> bool:
@@ -143,42 +147,10 @@ def _collect(events: Iterable[Event]) -> tuple[list[Event], RequestError | None]
         return [], error
 
 
-def _build_comments(restorer: AnswerRestorer, media_type: str) -> Iterator[str]:
-    """Yields comments with the numbers of unresolved placeholders.
-
-    Lines of JSON have no comments.
-    """
-    if media_type == EVENT_STREAM:
+def _build_comments(operation: Operation, restorer: AnswerRestorer) -> Iterator[str]:
+    """Yields comments with the numbers of unresolved placeholders, where a stream may have any."""
+    if operation.has_comments and operation.framing is None:
         yield from (f": {name}: {count}\n\n" for name, count in restorer.counts.items())
-
-
-class _Line(NamedTuple):
-    """Line of a stream of JSON, in the form of an event. Secret."""
-
-    data: str
-    event: str = ""
-
-    def __repr__(self) -> str:
-        return "_Line()"
-
-
-def _read_source(response: "httpx2.Response") -> "AsyncIterator[Any]":
-    """Returns an iterator over the events or lines of a response."""
-    import httpx2
-
-    if get_media_type(response.headers) == EVENT_STREAM:
-        return aiter(httpx2.EventSource(response))
-    return _read_lines(response)
-
-
-async def _read_lines(response: "httpx2.Response") -> "AsyncIterator[_Line]":
-    """Yields the lines of a response; only a line feed ends one."""
-    begun = b""
-    async for piece in response.aiter_bytes():
-        *lines, begun = (begun + piece).split(b"\n")
-        for line in lines:
-            yield _Line(line.decode())
-    yield _Line(begun.decode())
 
 
 async def restore_stream(
@@ -189,19 +161,21 @@ async def restore_stream(
     chain: MessageChain,
     record: RequestRecord,
     process: ServerProcess,
-) -> AsyncGenerator[str]:
-    """Yields a restored stream as server-sent events, or as lines of JSON.
+) -> AsyncGenerator[str | bytes]:
+    """Yields a restored stream, in the form in which it came.
 
     If it breaks off, or the upstream reports an error, or a call is refused, it ends with an error.
     """
+    render = Event.render if operation.framing is None else operation.framing.write
     failure = RequestError(502, "the answer broke off", code="upstream")
-    media_type = operation.stream_types[0]
     refused: RequestError | None = None
     memory, is_complete = _StreamMemory(chain, operation, stream, process), False
     try:
         with suppress(Exception), record.span("textveil.restore"):  # the exception may hold text
-            source = _read_source(response)
-            while (event := await _read_event(source, record, process)) is not None:
+            source = _read_events(response, operation.framing)
+            while event := await record.measure_work(
+                "upstream", process.run_until_stopped(anext(source, None))
+            ):
                 record.note_usage(event.data)
                 if _is_error(event):
                     failure = build_refusal(failure, event.data, restorer, list_keys(response))
@@ -212,7 +186,7 @@ async def restore_stream(
                     break
                 await memory.save()
                 for piece in pieces:
-                    yield piece.render(media_type)
+                    yield render(piece)
                 if event.data == DONE:
                     break
         if process.is_grace_over and not stream.is_complete:
@@ -221,7 +195,7 @@ async def restore_stream(
             pieces, refused = ([], refused) if refused else _collect(stream.close())
             await memory.save()
             for piece in pieces:
-                yield piece.render(media_type)
+                yield render(piece)
             is_complete = stream.is_complete and refused is None
     finally:
         await response.aclose()
@@ -229,7 +203,7 @@ async def restore_stream(
     if not is_complete:
         failure = refused or failure
         record.note_failure(failure)
-        yield stream.build_error_event(failure).render(media_type)
+        yield render(stream.build_error_event(failure))
     # Comments, since the headers were sent before.
-    for comment in _build_comments(restorer, media_type) if operation.has_comments else ():
+    for comment in _build_comments(operation, restorer):
         yield comment

@@ -26,7 +26,15 @@ if TYPE_CHECKING:
     import httpx2
     from starlette.requests import Request
 
-PASSED_HEADERS = ("retry-after", "retry-after-ms", "request-id", "x-request-id", "x-should-retry")
+PASSED_HEADERS = (
+    "retry-after",
+    "retry-after-ms",
+    "request-id",
+    "x-amzn-errortype",
+    "x-amzn-requestid",
+    "x-request-id",
+    "x-should-retry",
+)
 """Headers of the upstream that are passed on.
 
 Headers that begin with `RATE_LIMIT_PREFIXES` are passed on, too.

@@ -8,6 +8,8 @@ Not here: the fields of a policy (`policy`), the keys (`client_keys`), the handl
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+import regex
+
 from textveil.detect import TYPES
 from textveil.errors import ConfigError, UnknownName
 from textveil.gateway.errors import RequestError
@@ -17,6 +19,16 @@ from textveil.pipeline import Privatizer, list_drawn_types
 
 KEY_HEADERS = ("authorization", "x-api-key", "x-goog-api-key", "api-key")
 """Headers for keys: of OpenAI, Anthropic, Google and Azure."""
+
+
+SIGNATURE = regex.compile(r"AWS4-[A-Z0-9-]+ Credential=([^/,\s]+)/")
+"""Begin of a header that AWS's clients sign a request with (SigV4); the group is the key's name."""
+
+SIGNED_REQUEST = (
+    "the client signed its request (SigV4), but the released text is sent, for which its signature "
+    "does not hold: use an API key of Bedrock, in the policy as the credential of the upstream, or "
+    "in the client (AWS_BEARER_TOKEN_BEDROCK, over TLS). Nothing was sent"
+)
 
 
 class ActivePolicy:
@@ -85,7 +97,9 @@ class ActivePolicy:
             RequestError: the gateway has keys, and the request has none of them, or its key must
                 wait.
         """
-        key_headers = {name: headers[name] for name in KEY_HEADERS if headers.get(name)}
+        key_headers = {
+            name: _name_signer(headers[name]) for name in KEY_HEADERS if headers.get(name)
+        }
         if self.keys is None:
             header, secret = next(iter(key_headers.items()), ("", ""))
             # The upstream may take either key, so both name the account; no header holds a NUL.
@@ -131,6 +145,9 @@ class ActivePolicy:
             headers: headers of the request.
             caller: the caller of the request.
             names: the headers in which the API takes a key.
+
+        Raises:
+            RequestError: the client's signature would be sent, which holds for another text.
         """
         if self._credential is not None:
             header = self.upstream.header or (caller.header if caller.header in names else names[0])
@@ -138,7 +155,10 @@ class ActivePolicy:
             return {header: f"{bearer}{self._credential}"}
         if caller.key is not None or self.upstream.client_key == "drop":
             return {}
-        return {name: headers[name] for name in names if name in headers}
+        passed = {name: headers[name] for name in names if name in headers}
+        if passed.get("authorization", "").startswith("AWS4-"):
+            raise RequestError(401, SIGNED_REQUEST, code="invalid_api_key")
+        return passed
 
 
 def check_blocked_types(types: Collection[str], privatizer: Privatizer) -> None:
@@ -164,3 +184,9 @@ def _extract_bearer(value: str) -> str:
     """
     scheme, _, token = value.partition(" ")
     return token.strip() if scheme.lower() == "bearer" else value
+
+
+def _name_signer(value: str) -> str:
+    """Returns the name of the key of a signed request, since each signature is another."""
+    signature = SIGNATURE.match(value)
+    return signature[1] if signature else value

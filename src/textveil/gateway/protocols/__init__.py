@@ -11,21 +11,18 @@ from textveil.gateway.protocols.operation import (
     EVENT_STREAM,
     REFERENCE,
     Event,
+    Framing,
     Guardrail,
     Operation,
     Stream,
 )
-from textveil.gateway.protocols.registry import (
-    REFUSED_ROUTES,
-    load_operations,
-    place_operations,
-)
+from textveil.gateway.protocols.registry import load_operations, place_operations
 
 __all__ = [
     "EVENT_STREAM",
     "REFERENCE",
-    "REFUSED_ROUTES",
     "Event",
+    "Framing",
     "Guardrail",
     "Operation",
     "Stream",

@@ -36,7 +36,6 @@ from textveil.gateway.protocols.operation import (
     JsonObject,
     JsonPair,
     Operation,
-    RefusedRoutes,
     get_items,
     list_messages,
 )
@@ -613,4 +612,3 @@ ONE_MODEL = replace(
     request=record(model=MODEL_ID, alt=any_value(Act.DROP), prettyPrint=any_value(Act.DROP)),
 )
 GEMINI = (GENERATE, STREAM, COUNT, EMBED, EMBED_BATCH, MODELS, ONE_MODEL)
-OTHER_ROUTES = RefusedRoutes(re.compile("/v1beta/.*"), "", build_error)

@@ -8,8 +8,8 @@ on with another, are text that nobody can read here: they may have been made wit
 they count as media, and answers lack them. Clients send whole conversations to /api/chat instead.
 """
 
-import re
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from textveil.gateway.errors import RequestError
@@ -19,21 +19,40 @@ from textveil.gateway.protocols.operation import (
     Event,
     JsonObject,
     Operation,
-    RefusedRoutes,
     get_items,
     list_messages,
 )
 from textveil.gateway.protocols.restoring import AnswerRestorer
 
 RULES = load_rules("ollama")
-LINES = ("application/x-ndjson", "application/json")
-"""Media types of a stream: where a model is only loaded, Ollama sends one line as JSON."""
-
 TEXT_PATHS = (("message", "thinking"), ("message", "content"), ("thinking",), ("response",))
 """Paths of the texts that come in pieces; thinking comes first."""
 
 LINE_FIELDS = ("model", "created_at")
 """Fields that all lines of an answer share."""
+
+
+class JsonLines:
+    """Framing of events as lines of JSON; see `Framing`."""
+
+    media_types = ("application/x-ndjson", "application/json")
+    # Where a model is only loaded, Ollama sends one line as JSON.
+
+    def create_reader(self) -> Callable[[bytes], Iterator[Event]]:
+        """Creates the reader of a stream; only a line feed ends a line."""
+        begun = b""
+
+        def read(piece: bytes) -> Iterator[Event]:
+            nonlocal begun
+            *lines, begun = (begun + (piece or b"\n")).split(b"\n")
+            for line in filter(bytes.strip, lines):
+                yield Event("", json.loads(line))
+
+        return read
+
+    def write(self, event: Event) -> bytes:
+        """Writes an event as a line; in ASCII, as many clients take other ends of lines, too."""
+        return json.dumps(event.data).encode() + b"\n"
 
 
 def build_error(refused: RequestError) -> JsonObject:
@@ -170,7 +189,7 @@ CHAT = _BUILD_MODEL_ROUTE(
     find_messages=find_messages,
     list_answer_messages=list_answer_messages,
     stream=partial(AnswerLines, RULES["answer_chat"]),
-    stream_types=LINES,
+    framing=JsonLines(),
     is_stream_default=True,
     is_json_requested=_is_json_requested,
 )
@@ -182,7 +201,7 @@ GENERATE = _BUILD_MODEL_ROUTE(
     answer=RULES["answer_generate"],
     find_messages=find_prompts,
     stream=partial(AnswerLines, RULES["answer_generate"]),
-    stream_types=LINES,
+    framing=JsonLines(),
     is_stream_default=True,
     is_json_requested=_is_json_requested,
 )
@@ -206,14 +225,3 @@ RUNNING = _BUILD_LISTING(name="ollama.ps", path="/api/ps")
 VERSION = _BUILD_LISTING(name="ollama.version", path="/api/version")
 
 ROUTES = (CHAT, GENERATE, EMBED, EMBEDDINGS, TAGS, SHOW, RUNNING, VERSION)
-
-INSTEAD = (
-    "/api/pull, /api/push, /api/create, /api/copy, /api/delete and /api/blobs manage models and "
-    "send no prompts; ask Ollama directly, with its own address in OLLAMA_HOST"
-)
-REFUSED_ROUTES = (
-    RefusedRoutes(
-        re.compile("/api/(?:pull|push|create|copy|delete|blobs)(?:/.*)?"), INSTEAD, build_error
-    ),
-    RefusedRoutes(re.compile("/api(?:/.*)?|/v1/systemone"), "", build_error),
-)

@@ -22,7 +22,7 @@ JsonPair = tuple[JsonObject, JsonObject]
 """JSON before and after its texts were changed."""
 
 EVENT_STREAM = "text/event-stream"
-"""Media type of a stream of server-sent events; the lines of others are JSON."""
+"""Media type of a stream of server-sent events."""
 
 REFERENCE = "reference "
 """Role prefix of a message that only names something the upstream remembers."""
@@ -72,12 +72,9 @@ class Event(NamedTuple):
     def __repr__(self) -> str:
         return f"Event({self.name})"
 
-    def render(self, media_type: str = EVENT_STREAM) -> str:
-        """Formats the event as lines of server-sent events, or as one line of JSON."""
+    def render(self) -> str:
+        """Formats the event as lines of server-sent events."""
         data = self.data
-        if media_type != EVENT_STREAM:
-            # In ASCII, because many clients take other characters for ends of lines, too.
-            return json.dumps(data) + "\n"
         content = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
         return f"event: {self.name}\ndata: {content}\n\n" if self.name else f"data: {content}\n\n"
 
@@ -111,6 +108,26 @@ class Stream(Protocol):
 
     def build_error_event(self, refused: RequestError) -> Event:
         """Writes an error as the last event of the stream."""
+
+
+class Framing(Protocol):
+    """Form in which events are written, where they are no server-sent events."""
+
+    @property
+    def media_types(self) -> tuple[str, ...]:
+        """Media types of a stream; clients get the first one."""
+
+    def create_reader(self) -> Callable[[bytes], Iterable[Event]]:
+        """Creates the reader of one stream: it returns the events that end in a piece.
+
+        The last piece is empty.
+
+        Raises:
+            MissingExtra: a library is not installed.
+        """
+
+    def write(self, event: Event) -> bytes:
+        """Writes an event."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,14 +190,16 @@ class Operation:
         get_conversation: returns the upstream's name of the conversation that it adds a request to;
             None for none.
         list_upstream_names: returns the names under which the upstream remembers an answer.
-        correct_offsets: corrects character offsets into the request's documents after texts were
-            changed; given a request or an answer, and the request, each before and after.
+        correct_offsets: corrects what depends on texts after they were changed, such as character
+            offsets into the request's documents; given a request or an answer, and the request,
+            each before and after.
         stream: creates the restorer of an answer's events; None if there are none.
-        stream_types: media types of a stream; clients get the first one.
+        framing: how the events are written; None for server-sent events.
         is_stream_default: whether a request that does not say so asks for a stream.
-        has_comments: whether clients of its streams know comments.
+        has_comments: whether clients of its streams know comments of server-sent events.
         is_json_requested: true if a request asks for an answer in JSON.
         build_error: converts an error to the form of the API.
+        build_error_headers: returns what the API says of an error in headers.
         keys: request headers for the client's key, which are sent on.
         query_key: field of the query in which the client's key may be, too; "" for none. It counts
             as the first header of `keys`, and is sent as that.
@@ -213,10 +232,11 @@ class Operation:
     list_upstream_names: Callable[[JsonObject], Sequence[str]] = lambda _: ()
     correct_offsets: Callable[[JsonPair, JsonPair], JsonObject] = lambda said, _: said[1]
     stream: Callable[[AnswerRestorer], Stream] | None = None
-    stream_types: tuple[str, ...] = (EVENT_STREAM,)
+    framing: Framing | None = None
     is_stream_default: bool = False
     has_comments: bool = True
     is_json_requested: Callable[[JsonObject], bool] = lambda _: False
+    build_error_headers: Callable[[RequestError], dict[str, str]] = lambda _: {}
     keys: tuple[str, ...] = ("authorization",)
     query_key: str = ""
     forwards: Mapping[str, re.Pattern[str]] = field(default_factory=lambda: OPENAI_HEADERS)
@@ -231,6 +251,11 @@ class Operation:
     def full_path(self) -> str:
         """Path below the base URL, with the prefix."""
         return self.prefix + self.path
+
+    @property
+    def stream_types(self) -> tuple[str, ...]:
+        """Media types of its streams; clients get the first one."""
+        return (EVENT_STREAM,) if self.framing is None else self.framing.media_types
 
     def choose_stream(self, request: JsonObject) -> Callable[[AnswerRestorer], Stream] | None:
         """Returns the stream restorer's factory; None if no stream is requested."""
@@ -252,9 +277,11 @@ class Operation:
         names = re.findall(r"{(\w+)", self.full_path)
         if not remaining.keys() >= set(names):
             raise RequestError(400, "the name at the end of the path is not valid")
-        # `quote` leaves slashes, which names of models may have.
+        # Names of models may have slashes, which stay only at the end of a path.
         path = re.sub(
-            r"{(\w+)(?::path)?}", lambda part: quote(str(remaining.pop(part[1]))), self.full_path
+            r"{(\w+)(?::path)?}(/?)",
+            lambda part: quote(str(remaining.pop(part[1])), "" if part[2] else "/") + part[2],
+            self.full_path,
         )
         if not self.has_body:
             return path, remaining, None
@@ -297,17 +324,3 @@ class PathPrefix:
                     keys=self.keys,
                     request=replace(operation.request, fields=rules),
                 )
-
-
-class RefusedRoutes(NamedTuple):
-    """Routes that the gateway does not serve, though an API of it has them.
-
-    Args:
-        pattern: pattern of their paths.
-        instead: what to do instead; "" to list the routes that are served.
-        build_error: converts an error to the form of the API.
-    """
-
-    pattern: re.Pattern[str]
-    instead: str
-    build_error: Callable[[RequestError], JsonObject]

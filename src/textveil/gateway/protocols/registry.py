@@ -6,22 +6,20 @@ Not here: the routes themselves; the names of the APIs (`config.registry`).
 
 from textveil.config import registry
 from textveil.gateway.protocols import azure, ollama
+from textveil.gateway.protocols.bedrock import CONVERSE, CONVERSE_STREAM
 from textveil.gateway.protocols.chat import CHAT
 from textveil.gateway.protocols.completions import COMPLETIONS
 from textveil.gateway.protocols.embeddings import EMBEDDINGS
-from textveil.gateway.protocols.gemini import GEMINI, OTHER_ROUTES
+from textveil.gateway.protocols.gemini import GEMINI
 from textveil.gateway.protocols.litellm import GENERIC, REDACT, REHYDRATE, REHYDRATE_PIECE
 from textveil.gateway.protocols.messages import COUNT, MESSAGES
 from textveil.gateway.protocols.models import MODELS, ONE_MODEL
 from textveil.gateway.protocols.moderations import MODERATIONS
-from textveil.gateway.protocols.operation import Operation, PathPrefix, RefusedRoutes
+from textveil.gateway.protocols.operation import Operation, PathPrefix
 from textveil.gateway.protocols.responses import ROUTES
 
 PREFIXES: tuple[PathPrefix, ...] = azure.PREFIXES
 """Places where routes are served once more."""
-
-REFUSED_ROUTES: tuple[RefusedRoutes, ...] = (*ollama.REFUSED_ROUTES, OTHER_ROUTES)
-"""Routes that are refused by name, or in the form of their API; the first that fits counts."""
 
 
 def openai() -> tuple[Operation, ...]:
@@ -37,6 +35,11 @@ def anthropic() -> tuple[Operation, ...]:
 def gemini() -> tuple[Operation, ...]:
     """Gemini's content, whole or streamed, the count of its tokens, embeddings and models."""
     return GEMINI
+
+
+def bedrock() -> tuple[Operation, ...]:
+    """Bedrock's Converse, whole or streamed."""
+    return (CONVERSE, CONVERSE_STREAM)
 
 
 def litellm() -> tuple[Operation, ...]:

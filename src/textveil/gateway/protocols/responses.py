@@ -82,7 +82,9 @@ def _get_summary(item: Any) -> Any:
 
 def list_upstream_names(answer: JsonObject) -> list[str]:
     """Lists the names under which the upstream remembers an answer."""
-    id_ = None if answer.get("store") is False else answer.get("id")
+    # An answer in the background is fetched by its name, even if nothing is kept after that.
+    is_kept = answer.get("store") is not False or answer.get("background") is True
+    id_ = answer.get("id") if is_kept else None
     names = [id_, *map(_get_summary, list_answer_messages(answer))]
     return [name for name in names if isinstance(name, str)]
 

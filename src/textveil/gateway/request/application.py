@@ -25,7 +25,7 @@ from textveil.gateway.protocols.field_rules import Act, Leaf, Path, format_path
 AUTHOR_ROLES = ("system", "developer")
 """Roles of messages that the author of a program writes."""
 
-DEFINITION_FIELDS = ("tools", "functions", "tool_choice", "function_call")
+DEFINITION_FIELDS = ("tools", "functions", "tool_choice", "function_call", "toolConfig")
 """Fields of a request in which a program names its tools."""
 
 INSTRUCTION_FIELDS = ("instructions",)

@@ -69,7 +69,7 @@ TEXT_ACTS = RELEASE_ACTS | {Act.SIGNED, Act.NAME}
 READ_ALL = Policy(media="pass")
 """Policy under which all that is unknown in an answer is read."""
 
-RESULT_FIELDS = ("functionResponse", "codeExecutionResult", "toolResponse")
+RESULT_FIELDS = ("functionResponse", "toolResponse")
 """Fields with the result of a tool, where no type says it."""
 
 _INDEX = regex.compile(r"\[\d+\]")
@@ -270,7 +270,9 @@ class ParsedRequest:
                     changed[leaf.path[:-1]] = DROPPED
         for leaf, original in zip(self._signed, signed, strict=True):
             is_known = original is not None
-            changed[leaf.path if is_known else leaf.path[:-1]] = original if is_known else DROPPED
+            changed[leaf.path if is_known else _get_part(leaf.path)] = (
+                original if is_known else DROPPED
+            )
             self.left_out += original is None
         body: dict[str, Any] = replace_leaves(self._body, changed)
         return body
@@ -393,7 +395,8 @@ def _is_result(body: Any, path: Path) -> bool:
         # Such as tool_result, web_search_tool_result and function_call_output.
         if isinstance(body, dict) and str(body.get("type")).endswith(("result", "output")):
             return True
-        if step in RESULT_FIELDS:
+        # Bedrock's toolResult, searchResult, Gemini's functionResponse.
+        if str(step).endswith("Result") or step in RESULT_FIELDS:
             return True
         try:
             body = body[step]
@@ -413,6 +416,11 @@ def _group_by_item(leaves: Sequence[Leaf]) -> list[list[Leaf]]:
     for leaf in leaves:
         groups.setdefault(_get_item(leaf.path), []).append(leaf)
     return [*groups.values()]
+
+
+def _get_part(path: Path) -> Path:
+    """Returns the path of the innermost item of a list around a leaf."""
+    return path[: 1 + max(i for i, step in enumerate(path) if isinstance(step, int))]
 
 
 def _is_empty(leaf: Leaf) -> bool:

@@ -239,7 +239,9 @@ class ServerProcess:
         if self.audit is not None:
             self.audit.check()
 
-    async def count_stream(self, pieces: AsyncGenerator[str]) -> AsyncGenerator[str]:
+    async def count_stream(
+        self, pieces: AsyncGenerator[str | bytes]
+    ) -> AsyncGenerator[str | bytes]:
         """Yields the pieces of a stream and counts it as open."""
         with self.metrics.streams.track_inprogress():
             async with aclosing(pieces):
