@@ -273,7 +273,7 @@ def answered(operation: Operation, session: Session, pieces: Iterable[bytes]) ->
         stream = operation.stream(restoring)
         record = RequestRecord(operation.name)
         made = restore_stream(response, operation, stream, restoring, chain, record, process)  # type: ignore[arg-type]
-        return [piece.encode() async for piece in made]
+        return [piece if isinstance(piece, bytes) else piece.encode() async for piece in made]
 
     yield from asyncio.run(sent())
 

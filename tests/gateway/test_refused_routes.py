@@ -108,14 +108,15 @@ def test_websockets_and_invoke(gateway, upstream, prefix):
 def test_a_served_route_is_not_refused():
     for operation in load_operations():
         path = operation.path.replace(":path", "").replace("{", "").replace("}", "")
-        assert find_refused(path) is None, operation.name
-        assert find_refused(f"/v1{path}") is None, operation.name
+        for place in (path, f"/v1{path}"):
+            known = find_refused(place)
+            assert known is None or not known.instead, operation.name
     for path in ("/v1/filesystem", "/v1/audiobooks", "/v1/models/images", "/imagesx"):
         assert find_refused(path) is None, path
 
 
 def test_each_says_what_to_do():
-    for route in REFUSED_ROUTES:
+    for route in filter(lambda route: route.instead, REFUSED_ROUTES):
         refused = route.build_refusal()
         assert refused.message.startswith(route.kind)
         assert len(refused.message) > len(route.kind) + 60
