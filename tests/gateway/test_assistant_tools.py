@@ -214,7 +214,9 @@ def test_guesses_are_not_confirmed(tools) -> None:
 
     async def test(assistant: Assistant) -> None:
         await assistant.call("protect", path="letter.txt")
-        assert "takes the arguments path" in await assistant.fail("protect", text="My PIN is 1234.")
+        assert "protect takes path (a text)" in await assistant.fail(
+            "protect", text="My PIN is 1234."
+        )
         known = await assistant.call("find", text="My PIN is 1234.\nMy PIN is 5678.")
         before = await assistant.call("find", text="My PIN is 4711.".replace("4711", "9999"))
         assert [each["type"] for each in known["places"]] == ["SECRET"] * 2
@@ -255,8 +257,10 @@ def test_what_goes_wrong_is_said_without_a_text(tools, folder) -> None:
             assert says in await assistant.fail("restore", text="<EMAIL_1>", output=output)
         assert "needs output" in await assistant.fail("restore", text="<EMAIL_1>")
         assert "needs either path or text" in await assistant.fail("find")
-        assert "needs path" in await assistant.fail("protect", path=7)
-        assert "needs text" in await assistant.fail("restore", output="x", strange=MAIL[:3])
+        assert "protect takes path (a text)" in await assistant.fail("protect", path=7)
+        assert "restore takes text (a text), output (a text, may" in await assistant.fail(
+            "restore", output="x", strange=7
+        )
         assert "at most" in await assistant.fail("find", text="x" * 1_000_001)
         with pytest.raises(MCPError, match="no tool is named"):
             await assistant.client.call_tool("reveal", {})
@@ -355,6 +359,7 @@ def test_the_verb_over_standard_input_and_output(folder, tmp_path) -> None:
     assert main(["restore", "<EMAIL_1>", "--session", session]) == 0
 
 
+@pytest.mark.slow
 def test_the_verb_over_http(folder) -> None:
     """It answers clients with the key, and no page of another site, and under no other name."""
     command = [sys.executable, "-m", "textveil", "mcp", *list_options(folder), "--port", "0"]

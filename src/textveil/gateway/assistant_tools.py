@@ -45,9 +45,13 @@ INVALID_PARAMS = -32602
 
 INSTRUCTIONS = (
     "Reads files of the user with private values replaced by placeholders such as <PERSON_1>. Keep "
-    "placeholders letter for letter. To give the user a text with the real values, call restore: "
-    "it writes a file for the user, which you cannot read."
+    "placeholders letter for letter."
 )
+RESTORE_INSTRUCTIONS = (
+    " To give the user a text with the real values, call restore: it writes a file for the user, "
+    "which you cannot read."
+)
+"""What the server tells the model about itself; the second, if it writes files."""
 
 
 class _Arguments(BaseModel, extra="forbid", strict=True):
@@ -163,16 +167,16 @@ class OfferedTool:
         except ValidationError:
             parsed = None
         if parsed is None:  # raised out here, because pydantic's error holds the values
-            schema = self.arguments.model_json_schema()
-            needed = ", ".join(schema.get("required", ())) or "one"
-            raise InputError(
-                f"{name} takes the arguments {', '.join(schema['properties'])}, and needs {needed}; "
-                "overwrite is true or false, and the others are texts"
-                if "overwrite" in schema["properties"]
-                else f"{name} takes the arguments {', '.join(schema['properties'])}, which are "
-                f"texts, and needs {needed}"
-            )
+            raise InputError(f"{name} takes {self._describe_arguments()}")
         return self.run(parsed)
+
+    def _describe_arguments(self) -> str:
+        fields = self.arguments.model_fields.items()
+        return ", ".join(
+            f"{name} ({'true or false' if field.annotation is bool else 'a text'}"
+            f"{'' if field.is_required() else ', may be left out'})"
+            for name, field in fields
+        )
 
 
 @make_options("assistant.")
@@ -248,11 +252,12 @@ class AssistantTools:
             ),
         }
         if self.output or self.reveal:
-            returned = " Without output, returns it." if self.reveal else ""
+            writes = "writes the text into a file for the user, which you cannot read"
+            acts = [writes] * bool(self.output) + ["returns it"] * self.reveal
             tools["restore"] = OfferedTool(
                 title="Write a text with the originals",
-                description="Puts the originals back in place of placeholders and writes the text "
-                f"into a file for the user, which you cannot read.{returned}",
+                description="Puts the originals back in place of placeholders and "
+                f"{', or, without output, '.join(acts)}.",
                 arguments=RestoreArguments,
                 result=RestoredText,
                 run=self._restore,
@@ -330,7 +335,7 @@ class AssistantTools:
         silence_logger("mcp")
         server: Server[Any] = Server(
             "textveil",
-            instructions=INSTRUCTIONS,
+            instructions=INSTRUCTIONS + (RESTORE_INSTRUCTIONS if self.output else ""),
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
         )
