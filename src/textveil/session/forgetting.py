@@ -12,17 +12,97 @@ gets them, and counts and losses.
 
 import re
 from collections import ChainMap
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
+from textveil.detect import find_name_parts
 from textveil.errors import InputError
 from textveil.session.escapes import fold
-from textveil.session.placeholders import PlaceholderToken
-from textveil.session.snapshot import Snapshot, derive_facts
+from textveil.session.placeholders import PlaceholderToken, format_name
+from textveil.session.snapshot import AMBIGUOUS, FACT_KINDS, Snapshot
 from textveil.text import is_public
 
 _NAME = re.compile(r"<?([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*)>?")
+
+
+class ForgottenValues:
+    """Values to forget, and which facts of a session hold one of them. Secret.
+
+    Args:
+        placeholders: all placeholders of the session.
+        names: placeholders, such as <PERSON_1>, which stand for all parts and spellings of the
+            value; or types, such as PERSON, for all values of a type.
+
+    Attributes:
+        names: names of the values, such as PERSON_1.
+
+    Raises:
+        InputError: one is no placeholder and no type, or the session has none of it.
+    """
+
+    def __init__(self, placeholders: Iterable[PlaceholderToken], names: Iterable[str]) -> None:
+        placeholders = list(placeholders)
+        self.names = _select_names(placeholders, names)
+        self._wholes = {
+            fold(each.value) for each in placeholders if each.name in self.names and not each.part
+        }
+        # A value that holds another, such as the address of a page with a mail address, tells it.
+        self.names |= {each.name for each in placeholders if _holds(each.value, self._wholes)}
+        dropped = [each for each in placeholders if each.name in self.names]
+        remaining = [each for each in placeholders if each.name not in self.names]
+        self._values = {fold(each.value) for each in dropped}
+        self._words = _list_words(dropped) - _list_words(remaining)
+        self._said = self._values | {fold(word) for word in self._words if not is_public(word)}
+        self._parts = _list_parts(dropped) - _list_parts(remaining)
+
+    def __repr__(self) -> str:
+        return f"ForgottenValues({len(self.names)})"
+
+    def filter_facts(self, facts: Mapping[str, Mapping[Any, Any]]) -> dict[str, dict[Any, Any]]:
+        """Returns facts by kind, without those that hold a value.
+
+        Where a placeholder was among them, its name is taken: no other value gets it, since an
+        answer of before may still hold it.
+        """
+        filtered = {
+            kind: {key: value for key, value in entries.items() if self._keeps(kind, key, value)}
+            for kind, entries in facts.items()
+        }
+        taken = {each.name for each in facts.get("placeholders", {}).values()} & self.names
+        if taken:
+            filtered["spelled"] = {**filtered.get("spelled", {}), **dict.fromkeys(sorted(taken))}
+        return filtered
+
+    def _keeps(self, kind: str, key: Any, value: Any) -> bool:
+        check = self._checks.get(kind)
+        return check is None or not check(key, value)
+
+    @cached_property
+    def _checks(self) -> Mapping[str, Callable[[Any, Any], bool]]:
+        """For each kind, whether a fact holds a forgotten value; other kinds hold no text."""
+        return {
+            "placeholders": lambda _, placeholder: placeholder.name in self.names,
+            "values": lambda key, number: format_name(key[0], number[0]) in self.names,
+            "parts": self._is_part,
+            "private": lambda _, value: self._is_value(value.text),
+            "targets": lambda target, _: _holds(target, self._wholes | self._values),
+            "hosts": lambda host, _: self._is_value(host),
+            "stood": lambda text, _: text in self._words,
+            "replaced": lambda key, _: key[1] in self._values,
+            "owners": lambda _, original: original in self._values,
+            "said": lambda word, _: word in self._said,
+            "drawn": lambda key, _: key[1] in self._said,
+        }
+
+    def _is_value(self, text: str) -> bool:
+        return fold(text) in self._values or _holds(text, self._wholes)
+
+    def _is_part(self, key: tuple[str, str], number: tuple[int, str]) -> bool:
+        if number[0] == AMBIGUOUS:
+            return key in self._parts
+        return format_name(key[0], number[0]) in self.names
 
 
 def drop_values(snapshot: Snapshot, names: Iterable[str]) -> tuple[Snapshot, int]:
@@ -30,86 +110,56 @@ def drop_values(snapshot: Snapshot, names: Iterable[str]) -> tuple[Snapshot, int
 
     Args:
         snapshot: the whole state.
-        names: placeholders, such as <PERSON_1>, which stand for all parts and spellings of the
-            value; or types, such as PERSON, for all values of a type.
+        names: see `ForgottenValues`.
 
     Raises:
-        InputError: one is no placeholder and no type, or the session has none of it.
+        InputError: see `ForgottenValues`.
     """
-    placeholders = list(snapshot.placeholders.values())
-    selected = _select_names(placeholders, names)
-    wholes = {fold(each.value) for each in placeholders if each.name in selected and not each.part}
-    # A value that holds another, such as the address of a page with a mail address, tells it.
-    selected |= {each.name for each in placeholders if _holds(each.value, wholes)}
-    dropped = [each for each in placeholders if each.name in selected]
-    remaining = [each for each in placeholders if each.name not in selected]
-    values = {fold(each.value) for each in dropped}
-    words = {word for each in dropped for word in (each.value, *each.value.split())}
-    words -= {word for each in remaining for word in (each.value, *each.value.split())}
-    plain_words = {fold(word) for word in words if not is_public(word)}
-    facts: dict[str, ChainMap[Any, Any]] = {
-        **{
-            kind: derived
-            for kind, derived in derive_facts(remaining).items()
-            if kind in ("placeholders", "values", "parts")
-        },
-        "private": _select(
-            snapshot.private,
-            [
-                key
-                for key, value in snapshot.private.items()
-                if fold(value.text) not in values and not _holds(value.text, wholes)
-            ],
-        ),
-        "targets": _select(
-            snapshot.targets, [key for key in snapshot.targets if not _holds(key, wholes | values)]
-        ),
-        "hosts": _select(
-            snapshot.hosts, [key for key in snapshot.hosts if fold(key) not in values]
-        ),
-        "stood": _select(snapshot.stood, [key for key in snapshot.stood if key not in words]),
-        "replaced": _select(
-            snapshot.replaced, [key for key in snapshot.replaced if key[1] not in values]
-        ),
-        "owners": _select(
-            snapshot.owners, [key for key in snapshot.owners if snapshot.owners[key] not in values]
-        ),
-        "said": _select(
-            snapshot.said,
-            [key for key in snapshot.said if key not in values and key not in plain_words],
-        ),
-        "drawn": _select(
-            snapshot.drawn,
-            [key for key in snapshot.drawn if key[1] not in values and key[1] not in plain_words],
-        ),
-        # No value gets these names: an answer of before may still hold them.
-        "spelled": ChainMap(dict(snapshot.spelled) | dict.fromkeys(sorted(selected))),
-    }
-    following: Any = replace(snapshot, version=snapshot.version + 1, **facts)
-    return following, len(selected)
+    forgotten = ForgottenValues(snapshot.placeholders.values(), names)
+    return drop_forgotten(snapshot, forgotten), len(forgotten.names)
+
+
+def drop_forgotten(snapshot: Snapshot, forgotten: ForgottenValues) -> Snapshot:
+    """Returns the following state without forgotten values."""
+    facts = forgotten.filter_facts({kind: getattr(snapshot, kind) for kind in FACT_KINDS})
+    chains: Any = {kind: ChainMap(entries) for kind, entries in facts.items()}
+    return replace(snapshot, version=snapshot.version + 1, **chains)
 
 
 def _select_names(placeholders: Collection[PlaceholderToken], names: Iterable[str]) -> set[str]:
     """Selects the names of the values that placeholders or types stand for.
 
     Raises:
-        InputError: see `drop_values`. What is no placeholder is not shown: it may be a value.
+        InputError: see `ForgottenValues`. What is no placeholder is not shown: it may be a value.
     """
     selected: set[str] = set()
     for number, written in enumerate(names, 1):
         match = _NAME.fullmatch(written)
-        found = {
+        matching = {
             each.name
             for each in placeholders
             if match is not None and match[1] in (each.name, each.inner, each.type)
         }
-        if not found:
+        if not matching:
             raise InputError(
                 f"the session has no value for placeholder {number} of those to forget: give "
                 "placeholders such as <PERSON_1>, or types such as PERSON; nothing was forgotten"
             )
-        selected |= found
+        selected |= matching
     return selected
+
+
+def _list_words(placeholders: Iterable[PlaceholderToken]) -> set[str]:
+    return {word for each in placeholders for word in (each.value, *each.value.split())}
+
+
+def _list_parts(placeholders: Iterable[PlaceholderToken]) -> set[tuple[str, str]]:
+    return {
+        (each.type, form)
+        for each in placeholders
+        if not each.part
+        for form, _ in find_name_parts(each.type, each.value)
+    }
 
 
 def _holds(text: str, values: Collection[str]) -> bool:
@@ -119,7 +169,3 @@ def _holds(text: str, values: Collection[str]) -> bool:
         value in folded and re.search(rf"(?<!\w){re.escape(value)}(?!\w)", folded) is not None
         for value in values
     )
-
-
-def _select(facts: Mapping[Any, Any], keys: Iterable[Any]) -> ChainMap[Any, Any]:
-    return ChainMap({key: facts[key] for key in keys})

@@ -86,6 +86,7 @@ class RequestRecord:
         spent: the spending of these draws.
         unknown: the unknown fields that were protected or left out, by their paths.
         unresolved: the number of placeholders in the answer that were not restored.
+        forgotten: the number of values whose originals were forgotten.
         seconds: duration of each step.
         span: opens a span of a trace, given its name.
     """
@@ -97,6 +98,7 @@ class RequestRecord:
         self.unknown: Counter[str] = Counter()
         self.spent: list[Spend] = []
         self.drawn, self.unresolved, self.admitted, self.dry = 0, 0, False, False
+        self.forgotten = 0
         self.span: Callable[[str], AbstractContextManager[Any]] = nullcontext
         self.seconds: dict[Step, float] = {"protect": 0.0, "upstream": 0.0, "restore": 0.0}
 
