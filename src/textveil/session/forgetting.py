@@ -46,13 +46,15 @@ class ForgottenValues:
         placeholders = list(placeholders)
         self.names = _select_names(placeholders, names)
         self._wholes = {
-            fold(each.value) for each in placeholders if each.name in self.names and not each.part
+            fold(token.value)
+            for token in placeholders
+            if token.name in self.names and not token.part
         }
         # A value that holds another, such as the address of a page with a mail address, tells it.
-        self.names |= {each.name for each in placeholders if _holds(each.value, self._wholes)}
-        dropped = [each for each in placeholders if each.name in self.names]
-        remaining = [each for each in placeholders if each.name not in self.names]
-        self._values = {fold(each.value) for each in dropped}
+        self.names |= {token.name for token in placeholders if _holds(token.value, self._wholes)}
+        dropped = [token for token in placeholders if token.name in self.names]
+        remaining = [token for token in placeholders if token.name not in self.names]
+        self._values = {fold(token.value) for token in dropped}
         self._words = _list_words(dropped) - _list_words(remaining)
         self._said = self._values | {fold(word) for word in self._words if not is_public(word)}
         self._parts = _list_parts(dropped) - _list_parts(remaining)
@@ -70,7 +72,7 @@ class ForgottenValues:
             kind: {key: value for key, value in entries.items() if self._keeps(kind, key, value)}
             for kind, entries in facts.items()
         }
-        taken = {each.name for each in facts.get("placeholders", {}).values()} & self.names
+        taken = {token.name for token in facts.get("placeholders", {}).values()} & self.names
         if taken:
             filtered["spelled"] = {**filtered.get("spelled", {}), **dict.fromkeys(sorted(taken))}
         return filtered
@@ -136,9 +138,9 @@ def _select_names(placeholders: Collection[PlaceholderToken], names: Iterable[st
     for number, written in enumerate(names, 1):
         match = _NAME.fullmatch(written)
         matching = {
-            each.name
-            for each in placeholders
-            if match is not None and match[1] in (each.name, each.inner, each.type)
+            token.name
+            for token in placeholders
+            if match is not None and match[1] in (token.name, token.inner, token.type)
         }
         if not matching:
             raise InputError(
@@ -150,15 +152,15 @@ def _select_names(placeholders: Collection[PlaceholderToken], names: Iterable[st
 
 
 def _list_words(placeholders: Iterable[PlaceholderToken]) -> set[str]:
-    return {word for each in placeholders for word in (each.value, *each.value.split())}
+    return {word for token in placeholders for word in (token.value, *token.value.split())}
 
 
 def _list_parts(placeholders: Iterable[PlaceholderToken]) -> set[tuple[str, str]]:
     return {
-        (each.type, form)
-        for each in placeholders
-        if not each.part
-        for form, _ in find_name_parts(each.type, each.value)
+        (token.type, form)
+        for token in placeholders
+        if not token.part
+        for form, _ in find_name_parts(token.type, token.value)
     }
 
 
