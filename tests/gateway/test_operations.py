@@ -382,6 +382,7 @@ def test_the_audit_log_has_a_line_for_each_request(privatizer, upstream, http, t
         "operation": "openai.chat",
         "model": "m",
         "dry": False,
+        "forgotten": 0,
         "protected": {"WORD": 3},
         "unknown": {},
         "drawn": 0,

@@ -542,4 +542,4 @@ def mcp(
             return
         with listen("127.0.0.1", port) as listener:
             console.note(f"textveil: serving http://127.0.0.1:{listener.getsockname()[1]}/mcp")
-            serve_http(server, listener)
+            serve_http(server, listener, server_policy.hosts)

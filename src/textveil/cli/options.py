@@ -317,6 +317,24 @@ FIELD_OPTIONS: dict[str, dict[str, SharedOption]] = {
             "discarded, since it may hold texts.",
         ),
     },
+    "AssistantTools": {
+        "folders": SharedOption(
+            flag="--folder",
+            metavar="FOLDER",
+            help="A folder whose text files the assistant may read, protected; repeatable.",
+        ),
+        "output": SharedOption(
+            metavar="FOLDER",
+            help="The folder for restored texts, apart from --folder. The assistant writes there "
+            "and reads nothing. Without it there is no tool `restore`.",
+        ),
+        "reveal": SharedOption(
+            help="Let restore return the originals to the assistant, and so to its provider."
+        ),
+        "limit": SharedOption(
+            metavar="BYTES", help="The largest file that is read, and the longest text."
+        ),
+    },
     "RowOptions": {
         "fields": SharedOption(
             flag="--field --column",

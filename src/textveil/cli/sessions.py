@@ -11,10 +11,11 @@ from typing import Annotated, Any
 
 import typer
 
+from textveil.cli import session_options
 from textveil.cli.console import note, say
 from textveil.cli.decorators import group, verb
 from textveil.cli.session_options import STORE_VARIABLE, split_name
-from textveil.errors import ConfigError, quote, quote_file
+from textveil.errors import ConfigError, quote_file
 from textveil.files import text_streams
 
 Store = Annotated[
@@ -109,26 +110,56 @@ def show(name: Name, store: Store, as_json: AsJson = False) -> None:
 @verb(
     "textveil session forget anna/lease --store sqlite:///veil.db",
     "textveil session forget anna --all --store sqlite:///veil.db",
+    'textveil session forget anna/lease --value "<PERSON_1>" --store sqlite:///veil.db',
+    'textveil session forget lease.session --value "<PERSON_1>" --value EMAIL',
     on=session,
     name="forget",
 )
 def forget(
-    name: Name,
-    store: Store,
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="SUBJECT[/SESSION]|FILE",
+            help="The name of the session in the store, or without --store a session file.",
+            show_default=False,
+        ),
+    ],
+    store: session_options.Store = None,
     everything: Annotated[
         bool, typer.Option("--all", help="All sessions of this subject.")
     ] = False,
+    values: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--value",
+            metavar="PLACEHOLDER|TYPE",
+            help="Forget only the original of this placeholder, such as <PERSON_1>, or all of a "
+            "type, such as PERSON; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
-    """Forget a session: its key is destroyed, then its rows. Answers cannot be restored any more.
+    """Forget a session, or single values of it. Answers with them cannot be restored any more.
 
-    Copies of the database that remain cannot be read without the key, unless the key was copied,
-    too.
+    The key of a session is destroyed, then its rows. Copies of the database that remain cannot be
+    read without the key, unless the key was copied, too. With --value the session stays, and its
+    other values, but for those that hold a forgotten one; a forgotten placeholder is given to no
+    other value. If a later text holds the value, it is judged anew and gets another placeholder.
+    Backups from before still hold it.
     """
     subject, session_name = split_name(name)
-    if everything and "/" in name:
+    if everything and (values or "/" in name):
         raise ConfigError(
-            f"--all forgets all sessions of a subject; give SUBJECT alone, not {quote(name)}"
+            "--all forgets all sessions of a subject: give SUBJECT alone, without --value"
         )
+    if values:
+        with session_options.open_session(name, store, new=False) as opened_session:
+            assert opened_session is not None
+            count = opened_session.forget(values)
+        note(f"{count:,} {'value was' if count == 1 else 'values were'} forgotten")
+        return
+    if store is None:
+        raise ConfigError("give --store URL; to forget a whole session file, delete it")
     with open_store(store) as opened_store:
         count = opened_store.forget(subject, None if everything else session_name)
     note(f"{count:,} {'session was' if count == 1 else 'sessions were'} forgotten")

@@ -23,7 +23,7 @@ PROFILES = files("textveil") / "data" / "profiles"
 ENVIRONMENT_PREFIX = "TEXTVEIL_"
 RESERVED_VARIABLES = frozenset(
     f"TEXTVEIL_{name}"
-    for name in ("CORPORA", "DEBUG", "KEYS", "LLM_KEY", "PROGRESS", "STORE", "STORE_KEY")
+    for name in ("CORPORA", "DEBUG", "KEYS", "LLM_KEY", "MCP_KEY", "PROGRESS", "STORE", "STORE_KEY")
 )
 """Environment variables with the prefix that are not options."""
 

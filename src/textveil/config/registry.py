@@ -316,6 +316,11 @@ COMMANDS: dict[str, Entry] = {
         summary="Protect what programs send to a language model",
         panel="Protect a prompt",
     ),
+    "mcp": Entry(
+        target="textveil.cli.assistant:mcp",
+        summary="Let an assistant read your files, protected",
+        panel="Protect a prompt",
+    ),
     "session": Entry(
         target="textveil.cli.sessions:session",
         summary="List, show, forget and export sessions",

@@ -6,6 +6,7 @@ In: what a user named as input and output. Out: texts; places to write.
 Not here: what is done to the texts (`pipeline`), and runs over whole folders (`corpus`).
 """
 
+from textveil.files.folder_access import FolderAccess
 from textveil.files.format_contract import DEFAULT_FIELD, Batch, Format, TextColumns
 from textveil.files.pieces import FieldCell, FileHead, FileRow, LineFormat, NumberedLines
 from textveil.files.text_streams import (
@@ -21,6 +22,7 @@ __all__ = [
     "FieldCell",
     "FileHead",
     "FileRow",
+    "FolderAccess",
     "Format",
     "LineFormat",
     "NumberedLines",

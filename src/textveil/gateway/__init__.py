@@ -5,9 +5,11 @@ Not here: the release of text (`pipeline`), and the memory of a session (`sessio
 """
 
 from textveil.gateway.app import build_application
+from textveil.gateway.assistant_tools import AssistantTools
 from textveil.gateway.conversation import Conversation
 from textveil.gateway.gateway import Gateway, ServingOptions
 from textveil.gateway.inprocess import ChatGuard, GuardedRequest
+from textveil.gateway.mcp_serving import read_mcp_key, serve_http, serve_stdio
 from textveil.gateway.playground import Playground
 from textveil.gateway.policy.client_keys import GatewayKeys
 from textveil.gateway.policy.policy import Policy, PolicyError
@@ -25,9 +27,10 @@ from textveil.gateway.server import (
     reload_on_signal,
     reload_policy,
 )
-from textveil.gateway.toolserver import ToolServer, serve_http, serve_stdio
+from textveil.gateway.toolserver import ToolServer
 
 __all__ = [
+    "AssistantTools",
     "ChatGuard",
     "Conversation",
     "Gateway",
@@ -50,6 +53,7 @@ __all__ = [
     "explain_policy",
     "is_local",
     "listen",
+    "read_mcp_key",
     "read_policy",
     "reload_on_signal",
     "reload_policy",

@@ -25,7 +25,7 @@ from textveil.gateway.protocols.restoring import (
 )
 from textveil.gateway.request.parsing import list_models, move_key, read_request
 from textveil.gateway.request.request_record import RequestRecord
-from textveil.gateway.request_flow import RequestFlow
+from textveil.gateway.request_flow import FORGET_HEADER, RequestFlow
 from textveil.gateway.serve.process import ServerProcess, run_while_connected
 
 if TYPE_CHECKING:
@@ -185,7 +185,8 @@ async def _respond(
         ):
             prepared = await process.short_pool.run(flow.prepare, request.headers.get(RETRY_HEADER))
             pool = process.choose_pool(prepared.new_characters)
-            released, headers = await pool.run(flow.release, prepared)
+            forget = request.headers.get(FORGET_HEADER)
+            released, headers = await pool.run(flow.release, prepared, forget)
     if guardrail is not None or record.dry:
         record.note_answer(0)
         reply = released if guardrail is None else guardrail.build_request_reply(original, released)

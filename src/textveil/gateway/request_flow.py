@@ -62,6 +62,24 @@ UNKNOWN_HEADER = "textveil-unknown"
 Example: trace=1, messages[].mood=3.
 """
 
+FORGET_HEADER = "textveil-forget"
+"""Request header with placeholders or types whose originals are forgotten from now on.
+
+Example: <PERSON_1>, EMAIL. The response says in the same header how many values were forgotten.
+"""
+
+NOT_FORGOTTEN = (
+    f"{FORGET_HEADER} needs a request that holds its whole conversation, such as of chat "
+    "completions or messages: where the upstream or a guardrail remembers one, earlier states would keep the "
+    "originals. Nothing was sent"
+)
+
+FORGETTING_OPERATIONS = (
+    *("openai.chat", "anthropic.messages", "gemini.generate", "gemini.stream", "ollama.chat"),
+    *("bedrock.converse", "bedrock.converse_stream"),
+)
+"""Operations whose clients send the whole conversation with each request."""
+
 MAX_UNKNOWN = 20
 """Most paths in the header; the others are in the audit log."""
 
@@ -201,9 +219,18 @@ class RequestFlow:
         epsilon, days = (None, None) if budget is None else (budget.epsilon, budget.days)
         links.ledger.limit(self._account, "ldp", ALL_TABLES, epsilon, days=days, exclusive=True)
 
-    def release(self, prepared: PreparedRequest) -> tuple[dict[str, Any], dict[str, str]]:
-        """Releases the texts and returns the body and the response headers."""
+    def release(
+        self, prepared: PreparedRequest, forget: str | None = None
+    ) -> tuple[dict[str, Any], dict[str, str]]:
+        """Releases the texts and returns the body and the response headers.
+
+        Args:
+            prepared: the request.
+            forget: the client's `FORGET_HEADER`; None without one.
+        """
         request, chain, stored_name = prepared
+        if forget is not None and self._operation.name not in FORGETTING_OPERATIONS:
+            raise RequestError(400, NOT_FORGOTTEN)
         with convert_errors():
             try:
                 chain.release(
@@ -212,16 +239,18 @@ class RequestFlow:
                 request.application.check_tools(chain.session.snapshot().sought, self._body)
             finally:  # draws before a refused message are spent, too
                 self._record.drawn, self._record.spent = chain.counts["drawn"], chain.session.spends
-            self._record.protected = _count_hidden(chain)
+            # Counted before anything is forgotten: the request still holds it, hidden.
+            self._record.protected, self._record.unknown = _count_hidden(chain), request.unknown
             if blocked := self._gateway.policy.find_blocked(self._record.protected):
                 raise RequestError(400, BLOCKED.format(blocked), code="blocked")
+            if forget is not None:
+                self._record.forgotten = chain.forget(map(str.strip, forget.split(",")))
             # Before sending: the upstream remembers all that it gets.
             if stored_name is not None and not chain.swap_state(stored_name):
                 raise RequestError(409, OVERLAP, code="overlap")
             texts = [link.texts for link in chain.links]
             body = request.build_body(texts, chain.lookup_signed(request.signed))
             body = self._operation.correct_offsets((self._body, body), (self._body, body))
-            self._record.unknown = request.unknown
             return body, self._build_headers(request, chain)
 
     def restore(self, guardrail: Guardrail) -> tuple[dict[str, Any], int]:
@@ -269,7 +298,11 @@ class RequestFlow:
             paths = list(request.unknown.items())
             listed = ", ".join(f"{path}={count}" for path, count in paths[:MAX_UNKNOWN])
             headers[UNKNOWN_HEADER] = listed + ", ..." * (len(paths) > MAX_UNKNOWN)
-        counted = {UNPROTECTED_HEADER: request.passed, LEFT_OUT_HEADER: request.left_out}
+        counted = {
+            UNPROTECTED_HEADER: request.passed,
+            LEFT_OUT_HEADER: request.left_out,
+            FORGET_HEADER: self._record.forgotten,
+        }
         return headers | {name: str(count) for name, count in counted.items() if count}
 
     def _format_spending(self) -> str:

@@ -2,7 +2,8 @@
 
 In: a tool server (Model Context Protocol), a privatizer, a session. Out: a server for the client
 that feeds a model.
-Not here: which values are text (`protocols.mcp`), how texts are released (`protect_message`).
+Not here: which values are text (`protocols.mcp`), how texts are released (`protect_message`), and
+how clients reach the server (`mcp_serving`).
 
 The tool server and its data are private; the client is not trusted. Anything that cannot be
 protected is refused: tools that are not named, requests of the server to the client (sampling,
@@ -10,13 +11,11 @@ elicitation, roots), logs, and subscriptions.
 """
 
 import json
-import logging
 import os
-import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager, suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote, unquote
 
 import regex
@@ -26,6 +25,7 @@ from textveil.config import make_options
 from textveil.config.extras import explain_missing
 from textveil.errors import ConfigError, TextveilError, UnknownName
 from textveil.gateway.errors import RequestError
+from textveil.gateway.mcp_serving import KEY_VARIABLE, run_in_thread, silence_logger
 from textveil.gateway.policy.active_policy import check_blocked_types
 from textveil.gateway.policy.policy import Policy
 from textveil.gateway.protocols import mcp as tables
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
     from mcp.server.lowlevel import Server
 
-T = TypeVar("T")
 JsonObject = dict[str, Any]
 
 PROTECTED_FIELD, UNRESOLVED_FIELD = "textveil/protected", "textveil/unresolved"
@@ -52,9 +51,6 @@ PROTECTED_FIELD, UNRESOLVED_FIELD = "textveil/protected", "textveil/unresolved"
 HIDDEN has the number of hidden values of each type, and LEFT the number of placeholders in the
 arguments that stood for nothing.
 """
-
-KEY_VARIABLE = "TEXTVEIL_MCP_KEY"
-"""Environment variable with the key for a tool server at a URL."""
 
 INVALID_PARAMS, INTERNAL_ERROR = -32602, -32603
 """JSON-RPC error codes: invalid parameters, and internal error."""
@@ -192,7 +188,7 @@ class ToolServer:
                 "name": info.name if info else "tools",
                 "instructions": client.instructions,
             }
-            about = await _run_in_thread(self.protect_answer, tables.SERVER_INFO, description)
+            about = await run_in_thread(self.protect_answer, tables.SERVER_INFO, description)
             capabilities, handlers = client.server_capabilities, dict[str, Any]()
             if capabilities.tools is not None:
                 handlers |= {
@@ -284,7 +280,7 @@ class _RequestHandlers:
         from mcp import MCPError
 
         try:
-            return await _run_in_thread(self._tool_server.protect_answer, operation, answer)
+            return await run_in_thread(self._tool_server.protect_answer, operation, answer)
         except (RequestError, TextveilError) as error:
             message = (
                 error.full_message if isinstance(error, RequestError) else f"textveil: {error}"
@@ -304,7 +300,7 @@ class _RequestHandlers:
         return getattr(types, kind).model_validate(protected)
 
     async def _restore(self, value: Any, tool: str = "") -> tuple[Any, int]:
-        return await _run_in_thread(self._tool_server.restore_request, value, tool)
+        return await run_in_thread(self._tool_server.restore_request, value, tool)
 
     # ---- tools -----------------------------------------------------------------------------------
 
@@ -374,7 +370,7 @@ class _RequestHandlers:
         return await self._protect_as("ListResourceTemplatesResult", tables.TEMPLATES, request)
 
     async def read_resource(self, _: "ServerRequestContext", params: Any) -> Any:
-        uri = await _run_in_thread(self._tool_server.restore_address, params.uri)
+        uri = await run_in_thread(self._tool_server.restore_address, params.uri)
         request = self._client.read_resource(uri, cache_mode="bypass")
         return await self._protect_as("ReadResourceResult", tables.READ_RESOURCE, request)
 
@@ -414,12 +410,6 @@ def _convert_numbers(received: JsonObject, restored: JsonObject, schema: JsonObj
     return converted
 
 
-async def _run_in_thread(work: Callable[..., T], *arguments: Any) -> T:
-    import anyio.to_thread
-
-    return await anyio.to_thread.run_sync(work, *arguments)
-
-
 def _open_private(path: str, flags: int) -> int:
     """Opens a file; a new one is readable for its owner only."""
     return os.open(path, flags, 0o600)
@@ -453,80 +443,3 @@ def _count_hidden(result: JsonObject, session: Session) -> dict[str, int]:
     return dict(
         sorted(session.snapshot().count_hidden(json.dumps(result, ensure_ascii=False)).items())
     )
-
-
-def silence_logger(name: str) -> None:
-    """Silences the log of a package, which may contain texts."""
-    logger = logging.getLogger(name)
-    logger.addHandler(logging.NullHandler())
-    logger.propagate = False
-
-
-# ---- serving -------------------------------------------------------------------------------------
-
-
-def serve_stdio(tools: ToolServer) -> None:
-    """Serves one client over standard input and output, until it leaves."""
-    with explain_missing():
-        import anyio
-        from mcp.server.stdio import stdio_server
-
-    async def serve() -> None:
-        async with tools.connect() as server, stdio_server() as (read, write):
-            await server.run(read, write, server.create_initialization_options())
-
-    _run(anyio.run, serve)
-
-
-def serve_http(tools: ToolServer, listening: socket.socket) -> None:
-    """Serves clients over streamable HTTP at /mcp, until a signal.
-
-    It answers under the names of this machine and of the policy.
-    """
-    with explain_missing():
-        import anyio
-        import uvicorn
-        from mcp.server.transport_security import TransportSecuritySettings
-
-    names = ["127.0.0.1", "localhost", "[::1]", *tools.policy.hosts]
-    allowed = [f"{name}{port}" for name in names for port in ("", ":*")]
-    origins = [f"{scheme}://{name}" for scheme in ("http", "https") for name in allowed]
-    security = TransportSecuritySettings(allowed_hosts=allowed, allowed_origins=origins)
-
-    async def serve() -> None:
-        async with tools.connect() as server:
-            config = uvicorn.Config(
-                server.streamable_http_app(transport_security=security),
-                http="h11",
-                ws="none",
-                log_level="critical",  # other lines may quote what failed
-                access_log=False,
-                server_header=False,
-            )
-            await uvicorn.Server(config).serve(sockets=[listening])
-
-    _run(anyio.run, serve)
-
-
-def _run(
-    run: Callable[[Callable[[], Awaitable[None]]], None], serve: Callable[[], Awaitable[None]]
-) -> None:
-    """Runs a server.
-
-    Raises:
-        TextveilError: it could not be started, or broke off; the text of the error is not shown.
-    """
-    try:
-        run(serve)
-        return
-    except Exception as error:
-        failure = _unwrap_error(error)
-    if isinstance(failure, TextveilError):
-        raise failure
-    kind = type(failure).__name__
-    raise ConfigError(f"the tool server could not be started or reached, or broke off ({kind})")
-
-
-def _unwrap_error(error: Exception) -> Exception:
-    """Returns the first error of a group, or the error itself."""
-    return _unwrap_error(error.exceptions[0]) if isinstance(error, ExceptionGroup) else error

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, get_args, get_type_
 from pydantic import BaseModel, ConfigDict, TypeAdapter, create_model
 
 from textveil.detect import may_hold
+from textveil.session.forgetting import ForgottenValues, drop_forgotten
 from textveil.session.snapshot import FACT_KINDS, Facts, SessionDelta, Snapshot, Source
 from textveil.session.spending import ALL_TABLES, Spend, sum_spends
 from textveil.session.state import Session
@@ -272,6 +273,12 @@ class PrefixCache:
                     return prefix
         return _Prefix((), (), Snapshot())
 
+    def clear(self) -> None:
+        """Forgets all prefixes."""
+        with self._lock:
+            self._prefixes.clear()
+            self.used_bytes = 0
+
     def keep(self, name: bytes, prefix: "_Prefix") -> None:
         """Caches a conversation prefix by the name of its last link."""
         with self._lock:
@@ -335,7 +342,7 @@ class MessageChain:
         charge_total: bool = False,
     ) -> None:
         self._store, self._account, self._config_digest = store, account, config_digest
-        self._messages = [*messages, *context]
+        self._messages, self._cache = [*messages, *context], cache
         state_names = [] if upstream_name is None else [self._derive_state_name(upstream_name)]
         self._state_rows = store.get(state_names)
         state_rows = [self._state_rows[name] for name in state_names if name in self._state_rows]
@@ -420,6 +427,61 @@ class MessageChain:
         for (message, name), repeat_name in zip(new_messages, repeat_names, strict=True):
             if not self._repeat_context(message, rows):
                 self._release_message(release, message, name, repeat_name, rows.get(repeat_name))
+
+    def forget(self, names: Iterable[str]) -> int:
+        """Forgets the originals of some placeholders, in this conversation and from now on.
+
+        The rows of its messages are written anew, without them; conversations that begin alike
+        share those. Answers keep the placeholders as they are. Where such a value occurs in a new
+        message, it is judged anew and gets another placeholder. Call it after `release`.
+
+        Args:
+            names: see `Session.forget`.
+
+        Returns:
+            How many values were forgotten.
+
+        Raises:
+            InputError: the conversation has no such placeholder; nothing is forgotten.
+        """
+        session = self.session
+        forgotten = ForgottenValues(session.snapshot().placeholders.values(), names)
+        replacements: dict[bytes, bytes] = {}
+        for i, link in enumerate(self.links):
+            facts = forgotten.filter_facts(link.facts)
+            if facts == link.facts:
+                continue
+            self.links[i] = replace(link, facts=facts)
+            if self._rows[i] is not None:
+                self._rows[i] = replacements[self._names[i]] = self.links[i].dump()
+        replacements |= self._filter_repeats(forgotten)
+        self._digests.clear()
+        if self._cache is not None:
+            self._cache.clear()
+        self._store.add({}, replacements)
+        self._store.get(self._names)  # so that the first message counts as the last used
+        session.adopt(drop_forgotten(session.snapshot(), forgotten))
+        return len(forgotten.names)
+
+    def _filter_repeats(self, forgotten: ForgottenValues) -> dict[bytes, bytes]:
+        """Returns the rows that repeat messages and contexts, where they held a value."""
+        digest = self._config_digest.encode()
+        repeat_names = [
+            self._store.derive_name(b"message", digest, message.canonical)
+            for message in self._messages
+        ]
+        rows = self._store.get([*repeat_names, *self._context_names])
+        filtered: dict[bytes, bytes] = {}
+        for name in {*repeat_names} & rows.keys():
+            facts = forgotten.filter_facts(parse_facts(rows[name]))
+            filtered[name] = _dump_row(facts.get("private", {}), facts.get("drawn", {}))
+        for name in {*self._context_names} & rows.keys():
+            last_name, row_digest, link = _read_context_row(rows[name])
+            facts = forgotten.filter_facts(link.facts)
+            filtered[name] = _dump_context_row(
+                bytes.fromhex(last_name), row_digest, replace(link, facts=facts)
+            )
+        return filtered
 
     def _repeat_context(self, message: Utterance, rows: Mapping[bytes, bytes]) -> bool:
         """Sends a context as it was sent in this conversation before; False if that is unsafe.

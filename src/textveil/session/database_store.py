@@ -7,7 +7,7 @@ Not here: how rows are sealed (`sql.encryption`), looked up (`sql.view`), and tr
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from threading import local
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -16,13 +16,14 @@ from urllib.parse import parse_qsl, urlencode
 from textveil.config.extras import require
 from textveil.errors import ConfigError, InputError, StoreError
 from textveil.randomness import read_entropy
+from textveil.session.forgetting import drop_values
 from textveil.session.snapshot import FACT_KINDS, SessionDelta, Snapshot
 from textveil.session.spending import Spend
 from textveil.session.sql import schema
 from textveil.session.sql.database import Database, convert_failures
 from textveil.session.sql.encryption import NAME_BYTES, Cipher, RowCipher, derive
 from textveil.session.sql.key_stores import KEY_BYTES, KeyStore, read_deployment_key
-from textveil.session.sql.lazy_snapshot import StoredSnapshot
+from textveil.session.sql.lazy_snapshot import NO_ROWS, StoredSnapshot
 from textveil.session.sql.ledger import Ledger, Reservation
 from textveil.session.sql.links import DatabaseLinkStore
 from textveil.session.sql.statements import build_insert
@@ -432,6 +433,28 @@ class StoredSession(Session):
             self._confirm(connection)
         self._view = snapshot.advance(len(rows), new_facts)
         return result
+
+    def forget(self, names: Iterable[str]) -> int:
+        """See `Session`. All rows are written anew; those that were there are overwritten.
+
+        Backups of the database from before still hold the values, as long as the key of the session
+        exists. The draws that all sessions of a subject share (`words.lasting`) stay.
+        """
+        with convert_failures("changed"), self._store.open_write() as connection:
+            version, last = self._store.read_version(connection, self.number, lock=True)
+            self._view = None
+            snapshot = self._update_view(version, last)
+            following, count = drop_values(snapshot.read_all(), names)
+            delta = SessionDelta(
+                since=version, **{kind: getattr(following, kind) for kind in FACT_KINDS}
+            )
+            self._store.delete_rows(connection, self.number)
+            # From a view that knows no row, so that all are written.
+            empty = StoredSnapshot.build(version, last, self.cipher, NO_ROWS)
+            rows, _ = empty.seal_rows(delta)
+            self._store.add_rows(connection, self.number, version, rows)
+        self._view = None
+        return count
 
     def lasting(self, words: Sequence[tuple[str, str, str]]) -> dict[tuple[str, str, str], int]:
         """See `Session`. The release is repeated where another session drew first."""

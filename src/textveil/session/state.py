@@ -18,6 +18,7 @@ from textveil.detect import PrivateValue
 from textveil.errors import ConfigError, InputError
 from textveil.guarantee import Loss
 from textveil.session.escapes import fold
+from textveil.session.forgetting import drop_values
 from textveil.session.placeholders import PlaceholderToken
 from textveil.session.restore import Escape, Restorer, RestoreScope
 from textveil.session.snapshot import Changes, Replacement, SessionDelta, Snapshot, derive_facts
@@ -219,6 +220,28 @@ class Session:
             return None, changes.build_delta()
 
         self.transaction(add_placeholders)
+
+    def forget(self, names: Iterable[str]) -> int:
+        """Forgets the originals of some placeholders, from now on and for good.
+
+        Answers keep these placeholders as they are. A later text that holds such a value again is
+        judged anew, and the value gets another placeholder. Values that hold a forgotten one as a
+        whole are forgotten with it; an e-mail address with a part of a name is not. Caches of this
+        process may hold values until it ends.
+
+        Args:
+            names: placeholders, such as `<PERSON_1>`, which stand for all parts and spellings of
+                their values; or types, such as `PERSON`.
+
+        Returns:
+            How many values were forgotten.
+
+        Raises:
+            InputError: the session has no such placeholder; nothing is forgotten.
+        """
+        with self._lock:
+            self._snapshot, count = drop_values(self._snapshot, names)
+        return count
 
     @contextmanager
     def noting(self) -> Iterator[Changes]:

@@ -7,7 +7,7 @@ Not here: what a session does (`state`), and sessions in a database (`database_s
 
 import hmac
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -19,6 +19,7 @@ from textveil.errors import ConfigError, InputError, StoreError, quote
 from textveil.randomness import read_entropy
 from textveil.session import session_file as file
 from textveil.session.conversations import LinkStore
+from textveil.session.forgetting import drop_values
 from textveil.session.memory_links import MemoryLinkStore, MemoryRows
 from textveil.session.snapshot import SessionDelta, Snapshot
 from textveil.session.state import Session, check_names
@@ -309,6 +310,20 @@ class FileSession(Session):
         with self._lock, file.lock_file(self._path):
             self._reload()
             return self._keep(delta)
+
+    def forget(self, names: Iterable[str]) -> int:
+        """See `Session`. Copies of the file on the disk or in its backups are not erased."""
+        with self._lock, file.lock_file(self._path):
+            self._reload()
+            old_snapshot = self._snapshot
+            self._snapshot, count = drop_values(old_snapshot, names)
+            try:
+                file.save(self, self._path)
+            except BaseException:
+                self._snapshot = old_snapshot
+                raise
+            self._content = file.read_content(self._path)
+        return count
 
     def _keep(self, delta: SessionDelta) -> bool:
         old_snapshot = self._snapshot

@@ -75,7 +75,9 @@ def check_page(headers: Mapping[str, str], names: Collection[str]) -> None:
 
 
 def check_program(
-    headers: Mapping[str, str], names: Collection[str], is_page_allowed: Callable[[str], bool]
+    headers: Mapping[str, str],
+    names: Collection[str],
+    is_page_allowed: Callable[[str], bool] = lambda _: False,
 ) -> None:
     """Refuses requests that a page of another site made.
 

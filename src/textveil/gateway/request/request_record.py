@@ -146,6 +146,7 @@ class RequestRecord:
         spent: the spending of these draws.
         unknown: the unknown fields that were protected or left out, by their paths.
         unresolved: the number of placeholders in the answer that were not restored.
+        forgotten: the number of values whose originals were forgotten.
         seconds: duration of each step.
         purpose: what the model is asked for, as in `Operation.purpose`; "" before it is asked.
         provider: whose API it is, as OpenTelemetry names it; "" before it is asked.
@@ -164,6 +165,7 @@ class RequestRecord:
         self.unknown: Counter[str] = Counter()
         self.spent: list[Spend] = []
         self.drawn, self.unresolved, self.admitted, self.dry = 0, 0, False, False
+        self.forgotten = 0
         self.span: Callable[[str], AbstractContextManager[Any]] = nullcontext
         self.call_span: Callable[[], AbstractContextManager[Any]] = nullcontext
         self.seconds: dict[Step, float] = {"protect": 0.0, "upstream": 0.0, "restore": 0.0}

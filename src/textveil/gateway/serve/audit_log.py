@@ -178,6 +178,7 @@ def format_record(record: RequestRecord) -> bytes:
         reason=record.reason,
         field=record.field,
         unresolved=record.unresolved,
+        forgotten=record.forgotten,
         milliseconds={name: round(1000 * seconds, 1) for name, seconds in milliseconds.items()},
     )
 

@@ -273,6 +273,13 @@ class Database:
             )
         return True
 
+    def delete_rows(self, connection: "Connection", number: int) -> None:
+        """Deletes all rows of a session, which stays."""
+        import sqlalchemy as sa
+
+        facts = self.tables.facts
+        connection.execute(sa.delete(facts).where(facts.c.session == number))
+
     def put_rows(
         self,
         connection: "Connection",

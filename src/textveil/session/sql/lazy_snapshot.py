@@ -68,6 +68,10 @@ class RowReader(NamedTuple):
     read_all: Callable[[], Iterable[SealedRow]]
 
 
+NO_ROWS = RowReader(lambda names: (), lambda tags: (), lambda: ())
+"""Reader of a session without rows."""
+
+
 class FormOwner(NamedTuple):
     """Private value that a form belongs to; see `ValueIndex`.
 
