@@ -98,7 +98,14 @@ class Agent(NamedTuple):
 def start_claude(place: Place) -> Start:
     """Starts Claude Code."""
     (binary,) = (place.build / "node_modules" / "@anthropic-ai").glob("claude-code-*/claude")
-    command = [binary, "--print", place.task, "--permission-mode", "acceptEdits", "--strict-mcp-config"]
+    command = [
+        binary,
+        "--print",
+        place.task,
+        "--permission-mode",
+        "acceptEdits",
+        "--strict-mcp-config",
+    ]
     command += ["--setting-sources", "user", "--allowedTools", "Bash", "Read", "Edit", "Write"]
     return Start(
         command,
@@ -134,7 +141,14 @@ wire_api = "responses"
 """,
         encoding="utf-8",
     )
-    command = [binary, "exec", "--skip-git-repo-check", "--sandbox", "danger-full-access", place.task]
+    command = [
+        binary,
+        "exec",
+        "--skip-git-repo-check",
+        "--sandbox",
+        "danger-full-access",
+        place.task,
+    ]
     return Start(command, {"OPENAI_API_KEY": "none"})
 
 

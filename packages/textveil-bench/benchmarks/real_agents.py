@@ -244,7 +244,12 @@ def main() -> None:
         rows = list(measure(options.names, options.build, options.threads))
     finally:
         shutil.rmtree(FOLDER)
-    config = {"turns": TURNS, "tokens": TOKENS, "seed": real_model.SEED, "model": small_model.SHA256}
+    config = {
+        "turns": TURNS,
+        "tokens": TOKENS,
+        "seed": real_model.SEED,
+        "model": small_model.SHA256,
+    }
     if not options.no_store:
         rowfiles.keep(report.E2E, [{**row, **shared, "config": config} for row in rows])
         report.write_documents()
