@@ -1,4 +1,4 @@
-"""Real agents before the gateway and a real small model: what reaches it, and what becomes of what it writes. `make e2e`.
+"""Real agents before the gateway and a real small model: what reaches it, what becomes of its words. `make e2e`.
 
 In: agents in Python that `make agents` has, too (build/agents/python); the small language model of `real_model`. Out:
 rows with counts, in rows/e2e.jsonl.
@@ -14,6 +14,7 @@ import re
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +33,14 @@ from textveil_bench.tasks import small_model
 NAMES = ("llm", "LangGraph", "pydantic-ai", "openai-agents")
 """Chat completions, chat completions, messages that are not streamed, and responses."""
 TASKS = (
-    "Read README.md and customers.csv, then write contacts.md with the owner, the mail addresses and the phone number.",
-    "Read settings.env, then write check.md with the key and the password.",
-    "Read customers.csv and write paid.md: who has paid, and to which account?",
-    "Read README.md, then change the owner in README.md to the first client of customers.csv.",
+    *(
+        f"Read {path}, and write it again."
+        for path in ("README.md", "settings.env", "customers.csv")
+    ),
+    "Write note.md: "
+    + ", ".join(PLANTED[name] for name in ("owner", "mail of the owner", "phone")),
 )
-TURNS, TOKENS, WINDOW = 8, 160, 16384
+TURNS, TOKENS, WINDOW = 5, 120, 16384
 """The most turns of a task, and tokens of an answer and of the whole. In the last turn the model cannot call a tool."""
 MODES = ("flag", "refuse")
 """What the policy says of calls with a placeholder that stands for nothing."""
@@ -46,14 +49,20 @@ TEMPLATE = """
 {%- macro call(name, arguments) -%}
 {{ '\\n<tool_call>\\n{"name": "' + name + '", "arguments": ' + arguments + '}\\n</tool_call>' }}
 {%- endmacro -%}
+{%- macro example(path, text) -%}
+{{ '<|im_start|>user\\nRead ' + path + ', and write it again.<|im_end|>\\n<|im_start|>assistant' }}
+{{- call('read_file', {'path': path} | tojson) -}}
+{{ '<|im_end|>\\n<|im_start|>user\\n<tool_response>\\n' + text + '\\n</tool_response>' }}
+{{- '<|im_end|>\\n<|im_start|>assistant' }}
+{{- call('write_file', {'path': path, 'content': text} | tojson) -}}
+{{ '<|im_end|>\\n' }}
+{%- endmacro -%}
 {%- if tools -%}
 {{ '<|im_start|>system\\nTools:\\n' }}
 {%- for tool in tools -%}{{ tool | tojson + '\\n' }}{%- endfor -%}
-{{ '<|im_end|>\\n<|im_start|>user\\nWho wrote poem.txt?<|im_end|>\\n<|im_start|>assistant' }}
-{{- call('read_file', '{"path": "poem.txt"}') -}}
-{{ '<|im_end|>\\n<|im_start|>user\\n<tool_response>\\nBy Kay.\\n</tool_response><|im_end|>\\n<|im_start|>assistant' }}
-{{- call('write_file', '{"path": "author.txt", "content": "Kay wrote it."}') -}}
 {{ '<|im_end|>\\n' }}
+{{- example('poem.txt', 'By: Kay\\nYear: 1990\\nA tree, a hill.') -}}
+{{- example('shop/list.csv', 'what,how many\\ntea,2\\nmilk,5') -}}
 {%- endif -%}
 {%- for message in messages -%}
 {%- if message.role == 'tool' -%}
@@ -97,12 +106,21 @@ class Model:
         body = asked.body
         limit = "max_output_tokens" if asked.path.endswith("/responses") else "max_tokens"
         body |= {limit: TOKENS, "temperature": 0, "seed": real_model.SEED}
-        body["stop_sequences" if asked.path.endswith("/messages") else "stop"] = ["<|im_end|>"]
+        body["stop_sequences" if asked.path.endswith("/messages") else "stop"] = [
+            "</tool_call>",
+            "<|im_end|>",
+        ]
         step = len(self.reached)
         if step >= TURNS - 1:
             body.pop("tools", None)
             body.pop("tool_choice", None)
-        line = {"step": step, "path": asked.path, "headers": asked.headers, "raw": asked.raw}
+        line: Json = {
+            "said": b"",
+            "step": step,
+            "path": asked.path,
+            "headers": asked.headers,
+            "raw": asked.raw,
+        }
         self.reached.append(line)
         yield from self._relay(asked._replace(raw=json.dumps(body).encode()))
         line["said"] = self._relay.said
@@ -139,22 +157,25 @@ def _find_words(value: Any) -> Iterator[str]:
 # ---- measuring -------------------------------------------------------------------------------------------------------
 
 
-def play(agent: Agent, build: Path, server: str, task: str, mode: str) -> Run:
-    """Lets an agent do a task on a new project, by a gateway of its own with this policy."""
+def play(
+    agent: Agent, build: Path, server: str, mode: str, tasks: Sequence[str] = TASKS
+) -> Iterator[Run]:
+    """Lets an agent do tasks, each on a new project, by a gateway with this policy."""
     home, project, policy = FOLDER / "home", FOLDER / "project", FOLDER / "policy.yaml"
-    for made in (home, project):
-        shutil.rmtree(made, ignore_errors=True)
-        made.mkdir(parents=True)
-    write_project(project)
     policy.write_text(f"unresolved: {mode}\n", encoding="utf-8")
-    model = Model(server)
     with (
-        serving_upstream(model, raw=True) as upstream,
+        serving_upstream(raw=True) as upstream,
         agents.serve_gateway(upstream.url, ["--policy", str(policy)]) as (url, pid),
     ):
-        place = Place(build, home, project, url, task)
-        code, sent, seconds = agents.play(agent, place, pid, {"AGENT_TOOLS": "files"})
-    return Run(code, read_project(project), sent, model.reached, seconds)
+        for task in tasks:
+            for made in (home, project):
+                shutil.rmtree(made, ignore_errors=True)
+                made.mkdir(parents=True)
+            write_project(project)
+            model = upstream.answer = Model(server)
+            place = Place(build, home, project, url, task)
+            code, sent, seconds = agents.play(agent, place, pid, {"AGENT_TOOLS": "files"})
+            yield Run(code, read_project(project), sent, model.reached, seconds)
 
 
 def count(run: Run) -> Counter[str]:
@@ -190,7 +211,8 @@ def count(run: Run) -> Counter[str]:
 
 def find_placeholders(text: str | bytes) -> list[str]:
     """Finds the placeholders in a text."""
-    return PLACEHOLDER.findall(text if isinstance(text, str) else text.decode("utf-8", "replace"))
+    found = text if isinstance(text, str) else text.decode("utf-8", "replace")
+    return [match[0] for match in PLACEHOLDER.finditer(found)]
 
 
 def _count_results(value: Any) -> int:
@@ -204,25 +226,21 @@ def _count_results(value: Any) -> int:
     return is_result + sum(map(_count_results, value.values()))
 
 
-def measure(names: Sequence[str], build: Path, threads: int) -> Iterator[Json]:
-    """Counts of all agents and tasks."""
-    with real_model.model(threads, TEMPLATE, WINDOW, TOKENS) as server:
-        for name in names:
-            for mode in MODES:
-                found: Counter[str] = Counter()
-                for task in TASKS:
-                    found.update(count(play(AGENTS[name], build, server, task, mode)))
-                print(f"{name}, {mode}: {dict(found)}", flush=True)
-                for what, value in found.items():
-                    yield {
-                        "what": f"e2e, {name}, unresolved: {mode}: {what}",
-                        "agent": name,
-                        "unresolved": mode,
-                        "metric": what,
-                        "unit": what.split(" ")[0],
-                        "value": int(value),
-                        "version": agents.read_version(AGENTS[name], build),
-                    }
+def measure(name: str, mode: str, build: Path, server: str) -> Iterator[Json]:
+    """Counts of an agent over all tasks."""
+    found: Counter[str] = Counter()
+    for run in play(AGENTS[name], build, server, mode):
+        found.update(count(run))
+    for metric, value in found.items():
+        yield {
+            "what": f"e2e, {name}, unresolved {mode}: {metric}",
+            "agent": name,
+            "unresolved": mode,
+            "metric": metric,
+            "unit": metric.split(" ")[0],
+            "value": int(value),
+            "version": agents.read_version(AGENTS[name], build),
+        }
 
 
 def main() -> None:
@@ -231,6 +249,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*", default=NAMES, help="agents (default: all four)")
     parser.add_argument("--build", type=Path, default=ROOT / "build" / "agents")
     parser.add_argument("--threads", type=int, default=2, help="threads of the model (default 2)")
+    parser.add_argument("--unresolved", nargs="*", default=MODES, choices=MODES)
     parser.add_argument("--no-store", action="store_true", help="print only")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -239,19 +258,25 @@ def main() -> None:
         agents.raise_loopback()
     else:
         agents.enter_empty_network()
-    FOLDER.mkdir(mode=0o700)
-    try:
-        rows = list(measure(options.names, options.build, options.threads))
-    finally:
-        shutil.rmtree(FOLDER)
     config = {
         "turns": TURNS,
         "tokens": TOKENS,
         "seed": real_model.SEED,
         "model": small_model.SHA256,
     }
+    FOLDER.mkdir(mode=0o700)
+    try:
+        with real_model.model(options.threads, TEMPLATE, WINDOW, TOKENS) as server:
+            for name, mode in product(options.names, options.unresolved):
+                rows = list(measure(name, mode, options.build, server))
+                print(f"{name}, unresolved {mode}:")
+                for row in rows:
+                    print(f"  {row['value']:8} {row['metric']}", flush=True)
+                if not options.no_store:
+                    rowfiles.keep(report.E2E, [{**row, **shared, "config": config} for row in rows])
+    finally:
+        shutil.rmtree(FOLDER)
     if not options.no_store:
-        rowfiles.keep(report.E2E, [{**row, **shared, "config": config} for row in rows])
         report.write_documents()
 
 
