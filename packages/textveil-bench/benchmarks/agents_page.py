@@ -1,7 +1,7 @@
-"""The table of the page on coding agents, from the stored rows.
+"""The tables of the page on coding agents, from the stored rows.
 
-In: rows/agents.jsonl. Out: Markdown.
-Not here: measuring (`agents`), and filling in pages (`report`).
+In: rows/agents.jsonl, and rows/e2e.jsonl. Out: Markdown.
+Not here: measuring (`agents`, `real_agents`), and filling in pages (`report`).
 """
 
 from pathlib import Path
@@ -9,6 +9,7 @@ from pathlib import Path
 import rowfiles
 
 ROWS = Path(__file__).resolve().parent / "rows" / "agents.jsonl"
+REAL = ROWS.with_name("e2e.jsonl")
 
 
 def write_table() -> str:
@@ -42,6 +43,38 @@ def write_table() -> str:
             f"{found['undue placeholders, median']:g} ({found['undue placeholders, most']:.0f})",
             f"{found['prefix bytes changed']:,.0f} of {found['prefix bytes']:,.0f}",
             f"{found['processor, a later turn']:.2f}",
+        ]
+        lines.append(f"| {' | '.join(line)} |")
+    return "\n".join(lines) + "\n"
+
+
+def write_real_table() -> str:
+    """Writes the table of agents before a real small model: a line for each agent and policy."""
+    cells: dict[tuple[str, str], dict[str, int]] = {}
+    for row in rowfiles.read(REAL):
+        if "agent" in row:
+            cells.setdefault((row["agent"], row["unresolved"]), {})[row["metric"]] = row["value"]
+    heads = [
+        "agent, `unresolved`",
+        "turns in tasks",
+        "refused",
+        "planted values upstream",
+        "kept bytes changed",
+        "placeholders said, left",
+        "invented",
+        "files written, with a placeholder",
+    ]
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    for (name, unresolved), found in cells.items():
+        line = [
+            f"{name}, `{unresolved}`",
+            f"{found['turns']} in {found['tasks']}",
+            str(found["requests refused"]),
+            str(found["planted values upstream"]),
+            f"{found['prefix bytes changed']:,} of {found['prefix bytes']:,}",
+            f"{found['placeholders said']}, {found['placeholders left']}",
+            str(found["placeholders invented"]),
+            f"{found['files written']}, {found['files written with a placeholder']}",
         ]
         lines.append(f"| {' | '.join(line)} |")
     return "\n".join(lines) + "\n"

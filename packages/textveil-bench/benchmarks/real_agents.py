@@ -83,6 +83,8 @@ TEMPLATE = """
 {%- if add_generation_prompt -%}{{ '<|im_start|>assistant\\n' }}{%- endif -%}
 """
 
+HEAD_END = b"\r\n\r\n"
+
 
 # ---- the model -------------------------------------------------------------------------------------------------------
 
@@ -191,7 +193,9 @@ def count(run: Run) -> Counter[str]:
     known = {each for line in run.reached for each in find_placeholders(line["raw"])}
     said = [each for line in run.reached for each in find_placeholders(read_words(line["said"]))]
     got = [each.said for each in run.sent if each.status == 200]
-    left = [each for one in got for each in find_placeholders(read_words(one))]
+    left = [
+        each for one in got for each in find_placeholders(read_words(one.partition(HEAD_END)[2]))
+    ]
     found["placeholders said"] = sum(each in known for each in said)
     found["placeholders left"] = sum(each in known for each in left)
     found["placeholders invented"] = sum(each not in known for each in said)

@@ -356,6 +356,7 @@ _PROMPTS = re.compile(r"(<!-- prompts ([a-z]+) -->\n).*?(<!-- end of prompts -->
 _SCOREBOARD = re.compile(
     r"(<!-- scoreboard ([a-z_]+) -->\n).*?(<!-- end of scoreboard -->)", re.DOTALL
 )
+_REAL_AGENTS = re.compile(r"(<!-- real agents -->\n).*?(<!-- end of real agents -->)", re.DOTALL)
 _AGENTS = re.compile(r"(<!-- agents -->\n).*?(<!-- end of agents -->)", re.DOTALL)
 _LEAD = re.compile(r"(<!-- lead -->\n).*?(<!-- end of lead -->)", re.DOTALL)
 _REPRODUCED = re.compile(r"(<!-- reproduced -->\n).*?(<!-- end of reproduced -->)", re.DOTALL)
@@ -463,6 +464,7 @@ def compared(text: str) -> str:
     """A document with what long runs found between its marks."""
     for mark, made in (
         (_AGENTS, agents_page.write_table),
+        (_REAL_AGENTS, agents_page.write_real_table),
         (_DATA, kept_by_data),
         (_LEAD, lead),
         (_REPRODUCED, reproduced),
