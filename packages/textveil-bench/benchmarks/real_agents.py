@@ -184,21 +184,25 @@ def count(run: Run) -> Counter[str]:
     """Counts what became of one task."""
     found = Counter({"tasks": 1, "turns": len(run.reached)})
     found["tasks that the agent ended without an error"] = run.code == 0
+    found.update({"placeholders said": 0, "placeholders invented": 0})
     found["planted values upstream"] = agents.count_canaries(run)
     pairs = agents.match_requests(run)
     found["prefix bytes changed"], _, found["prefix bytes"] = agents.count_changed(pairs)
     found["requests refused"] = sum(400 <= each.status < 500 for each in run.sent)
     found["answers refused"] = sum(each.status == 502 for each in run.sent)
     found["calls of tools"] = _count_results(pairs[-1][1]) if pairs else 0
-    known = {each for line in run.reached for each in find_placeholders(line["raw"])}
-    said = [each for line in run.reached for each in find_placeholders(read_words(line["said"]))]
+    known: set[str] = set()
+    invented: set[str] = set()  # these come back with the next request
+    for line in run.reached:
+        known |= set(find_placeholders(line["raw"])) - invented
+        for each in find_placeholders(read_words(line["said"])):
+            found["placeholders said" if each in known else "placeholders invented"] += 1
+            invented |= {each} - known
     got = [each.said for each in run.sent if each.status == 200]
     left = [
         each for one in got for each in find_placeholders(read_words(one.partition(HEAD_END)[2]))
     ]
-    found["placeholders said"] = sum(each in known for each in said)
     found["placeholders left"] = sum(each in known for each in left)
-    found["placeholders invented"] = sum(each not in known for each in said)
     for name in ("unresolved", "unresolved-calls"):
         told = [re.findall(rb"textveil-%s: (\d+)" % name.encode(), one) for one in got]
         found[f"textveil-{name}"] = sum(int(each[-1]) for each in told if each)
