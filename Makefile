@@ -234,22 +234,24 @@ $(VENV)/e2e.stamp: $(VENV)/dev.stamp
 
 e2e: export HF_HUB_OFFLINE := 1
 e2e: export OMP_NUM_THREADS := 1
-e2e: $(VENV)/e2e.stamp ## the gateway before a real language model, on prompts of $$TEXTVEIL_CORPORA (about 30 minutes)
+e2e: $(VENV)/e2e.stamp build/agents/python/stamp ## the gateway before a real language model, on prompts of $$TEXTVEIL_CORPORA and with agents (about 45 minutes)
 	@$(BIN)/python $(BENCH)/benchmarks/real_model.py $(ARGS)
+	@$(BIN)/python $(BENCH)/benchmarks/real_agents.py
 
 # Coding agents, at pinned versions; what has no program for this system is left out by the lane, by name. It needs npm.
 # Scripts of packages are not run: what they would fetch or copy is in packages of its own. The lock has the programs of
 # Linux on x64; on another machine npm adds that one's, which `npm ci` would refuse.
 AGENTS := $(BENCH)/benchmarks/agents
-build/agents/stamp: $(AGENTS)/package.json $(AGENTS)/package-lock.json $(AGENTS)/python.txt $(AGENTS)/aider.txt
+build/agents/stamp: $(AGENTS)/package.json $(AGENTS)/package-lock.json build/agents/python/stamp build/agents/aider/stamp
 	@echo "installing coding agents into build/agents (some minutes the first time, 3 GB)"
-	@mkdir -p $(@D)
 	@cp $(AGENTS)/package.json $(AGENTS)/package-lock.json $(@D)
 	@cd $(@D) && npm install --ignore-scripts --no-audit --no-fund --loglevel=error
-	@for each in python aider; do \
-		$(PYTHON) -m venv --clear $(@D)/$$each; \
-		$(@D)/$$each/bin/python -m pip install --disable-pip-version-check -qq --no-deps --requirement $(AGENTS)/$$each.txt; \
-	done
+	@touch $@
+
+build/agents/python/stamp build/agents/aider/stamp: build/agents/%/stamp: $(AGENTS)/%.txt
+	@$(PYTHON) -m venv --clear $(@D)
+	@echo "installing agents in Python into $(@D)"
+	@$(@D)/bin/python -m pip install --disable-pip-version-check -qq --no-deps --requirement $<
 	@touch $@
 
 agents: export HF_HUB_OFFLINE := 1

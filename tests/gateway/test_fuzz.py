@@ -116,6 +116,7 @@ def write_text(rng: random.Random, canary: str) -> Any:
     return rng.choice(
         (
             canary,
+            canary.replace(" ", "") if canary in (CARD, IBAN) else canary,
             f"Ask {canary} now",
             f"{canary.upper()} ",
             {"note": canary},

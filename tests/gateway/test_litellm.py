@@ -222,6 +222,27 @@ def test_what_is_unknown_in_messages_is_protected(asking) -> None:
     assert row == {"role": "user", "content": "hello", "secret": "<EMAIL_1>", "of": ["<EMAIL_1>"]}
 
 
+def test_what_is_unknown_in_tools_follows_the_policy(asks) -> None:
+    tool = {"type": "function", "function": {"name": "f"}}
+    strange = {**tool, "owner": f"of {MAIL}"}
+    for policy, owner in (
+        (Policy(), {"owner": "of <EMAIL_1>"}),
+        (Policy(unknown="drop"), {}),
+    ):
+        came = asks(policy=policy).generic(texts=["hello"], tools=[strange])
+        assert came["action"] == "GUARDRAIL_INTERVENED"
+        assert came["tools"] == [{**tool, **owner}]
+    refusing = asks(policy=Policy(unknown="refuse"))
+    assert refusing.generic(texts=["hello"], tools=[strange])["action"] == "BLOCKED"
+
+
+def test_what_is_unknown_where_litellm_takes_no_reply_is_blocked(asking) -> None:
+    call = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    assert asking.generic(tool_calls=[{**call, "owner": MAIL}])["action"] == "BLOCKED"
+    for more in ({"owner": MAIL}, {"tools": "f"}, {"tools": ["f"]}):
+        assert asking.generic(texts=["hello"], **more)["action"] == "BLOCKED"
+
+
 def test_what_is_unknown_in_messages_is_left_out_by_policy_but_no_whole_message(asks) -> None:
     asking = asks(policy=Policy(unknown="drop"))
     rows: list[Any] = [{"role": "user", "content": "hello", "secret": MAIL}]

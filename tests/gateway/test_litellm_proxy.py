@@ -125,7 +125,7 @@ def proxying(folder: Path, upstream: str, guardrails: list[dict[str, Any]]) -> I
             command, cwd=folder, stdout=log, stderr=log, env={**os.environ, **LOCAL}
         )
     try:
-        for _ in range(600):
+        for _ in range(3_000):
             assert process.poll() is None, (folder / "log.txt").read_text()[-2_000:]
             try:
                 urllib.request.urlopen(
@@ -134,6 +134,8 @@ def proxying(folder: Path, upstream: str, guardrails: list[dict[str, Any]]) -> I
                 break
             except OSError:
                 time.sleep(0.2)
+        else:
+            raise TimeoutError("LiteLLM neither serves nor ends")
         yield f"http://127.0.0.1:{port}"
     finally:
         process.terminate()

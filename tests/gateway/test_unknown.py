@@ -9,7 +9,7 @@ from tests.gateway.servers import serving, serving_upstream
 
 from textveil.gateway import Gateway, Policy, ServingOptions
 from textveil.gateway.errors import RequestError
-from textveil.gateway.protocols import load_operations
+from textveil.gateway.protocols import field_rules, load_operations
 from textveil.gateway.protocols.field_rules import Path
 from textveil.gateway.request.parsed_request import ParsedRequest
 from textveil.gateway.request.protect_message import MessageReleaser
@@ -149,6 +149,50 @@ def test_what_nothing_can_stand_for_is_refused_by_its_path(send, more, param):
         send(more)
     assert refused.value.param == param
     assert MAIL not in refused.value.message
+
+
+PRIVATE_IDS = (
+    "4111111111111111",
+    "4111-1111-1111-1111",
+    "DE89370400440532013000",
+    "sk-proj-Zq8Xv2LrT5nBc7Wd1Yf4Kj9Hm3Gs6Pa0",
+)
+ORDINARY_IDS = (
+    "call_iK2ZWeqhFWCEPyYngFb51yBM",
+    "toolu_01E21cMFjWsYCQBK02SGSYFY",
+    "00e88faf-696e-42d0-9109-ba7282c05860",
+    "call_1764515467123",
+    "functions.read_file:12",
+    "123-45-6789",
+)
+
+
+@pytest.mark.parametrize("name", PRIVATE_IDS)
+def test_an_id_that_is_surely_private_is_refused_by_its_path(send, name):
+    row = {"role": "tool", "tool_call_id": name, "content": "x"}
+    for more, param in (
+        ({"messages": [row]}, "messages[0].tool_call_id"),
+        ({"model": name}, "model"),
+    ):
+        with pytest.raises(RequestError) as refused:
+            send(more)
+        assert refused.value.param == param
+        assert "names and ids are sent unchanged" in refused.value.message
+        assert name not in refused.value.message
+    sent = send({"provider": {name: "x"}})
+    assert name not in str(sent.body)
+
+
+@pytest.mark.parametrize("name", ORDINARY_IDS)
+def test_other_ids_pass(send, name):
+    row = {"role": "tool", "tool_call_id": name, "content": "x"}
+    assert send({"messages": [row]}).body["messages"] == [row]
+
+
+def test_ids_that_nobody_reads_are_caught(send, monkeypatch):
+    monkeypatch.setattr(field_rules, "may_be_private", lambda name: False)
+    row = {"role": "tool", "tool_call_id": PRIVATE_IDS[0], "content": "x"}
+    assert send({"messages": [row]}).body["messages"] == [row]
 
 
 def test_unknown_fields_of_a_tool_belong_to_its_utterance(send):

@@ -60,12 +60,11 @@ def test_what_it_cannot_protect_is_not_sent(stage, name) -> None:
 @pytest.mark.parametrize(
     "more",
     [
-        {"no_such_field": MAIL},
         {"logprobs": True},
         {"fallbacks": [{"model": "gpt", "messages": [{"content": MAIL}]}]},
     ],
 )
-def test_fields_that_nobody_knows_are_refused(stage, more) -> None:
+def test_fields_that_cannot_be_protected_are_refused(stage, more) -> None:
     proxy, upstream, _ = stage
     upstream.asked.clear()
     status, came = ask(
@@ -75,6 +74,16 @@ def test_fields_that_nobody_knows_are_refused(stage, more) -> None:
     assert "textveil" in came
     assert MAIL not in came
     assert not upstream.asked
+
+
+def test_fields_that_nobody_knows_are_protected(stage) -> None:
+    proxy, upstream, _ = stage
+    upstream.asked.clear()
+    more = {"no_such_field": f"of {MAIL}", "guardrails": ["textveil"]}
+    status, came = ask(proxy, "/v1/chat/completions", {**CASES["chat"].body, **more})
+    assert status == 200, came
+    assert "no_such_field" in upstream.seen
+    assert not [canary for canary in CANARIES if canary in upstream.seen]
 
 
 def test_two_clients_restore_nothing_of_each_other(stage) -> None:

@@ -62,12 +62,13 @@ Json = dict[str, Any]
 
 
 class Place(NamedTuple):
-    """Where an agent runs: what is installed, its home and project, and the server's address without /v1."""
+    """Where an agent runs: what is installed, its home and project, the server's address without /v1, and its task."""
 
     build: Path
     home: Path
     project: Path
     url: str
+    task: str = TASK
 
 
 class Start(NamedTuple):
@@ -97,7 +98,14 @@ class Agent(NamedTuple):
 def start_claude(place: Place) -> Start:
     """Starts Claude Code."""
     (binary,) = (place.build / "node_modules" / "@anthropic-ai").glob("claude-code-*/claude")
-    command = [binary, "--print", TASK, "--permission-mode", "acceptEdits", "--strict-mcp-config"]
+    command = [
+        binary,
+        "--print",
+        place.task,
+        "--permission-mode",
+        "acceptEdits",
+        "--strict-mcp-config",
+    ]
     command += ["--setting-sources", "user", "--allowedTools", "Bash", "Read", "Edit", "Write"]
     return Start(
         command,
@@ -133,7 +141,14 @@ wire_api = "responses"
 """,
         encoding="utf-8",
     )
-    command = [binary, "exec", "--skip-git-repo-check", "--sandbox", "danger-full-access", TASK]
+    command = [
+        binary,
+        "exec",
+        "--skip-git-repo-check",
+        "--sandbox",
+        "danger-full-access",
+        place.task,
+    ]
     return Start(command, {"OPENAI_API_KEY": "none"})
 
 
@@ -157,7 +172,7 @@ def start_opencode(place: Place) -> Start:
         },
     }
     return Start(
-        [binary, "run", TASK],
+        [binary, "run", place.task],
         {
             "OPENCODE_CONFIG_CONTENT": json.dumps(configuration),
             "OPENCODE_DISABLE_AUTOUPDATE": "1",
@@ -209,7 +224,7 @@ def start_llm(place: Place) -> Start:
         "  supports_tools: true\n",
         encoding="utf-8",
     )
-    command = [place.build / "python" / "bin" / "python", "-m", "llm", "prompt", TASK]
+    command = [place.build / "python" / "bin" / "python", "-m", "llm", "prompt", place.task]
     command += [
         "--model",
         "scripted",
@@ -226,7 +241,7 @@ def start_python(name: str, **environment: str) -> Callable[[Place], Start]:
     """Makes the start of a small agent in Python."""
 
     def start(place: Place) -> Start:
-        command = [place.build / "python" / "bin" / "python", HERE / "agents" / name, TASK]
+        command = [place.build / "python" / "bin" / "python", HERE / "agents" / name, place.task]
         return Start(command, {key: place.url + path for key, path in environment.items()})
 
     return start
@@ -235,7 +250,7 @@ def start_python(name: str, **environment: str) -> Callable[[Place], Start]:
 def start_sdk(place: Place) -> Start:
     """Starts the small agent in JavaScript."""
     node = shutil.which("node") or "node"
-    command = [node, HERE / "agents" / "run_ai_sdk.mjs", place.build / "node_modules", TASK]
+    command = [node, HERE / "agents" / "run_ai_sdk.mjs", place.build / "node_modules", place.task]
     return Start(command, {"OPENAI_BASE_URL": f"{place.url}/v1"})
 
 
@@ -302,7 +317,7 @@ def is_empty_network() -> bool:
 
 
 class Exchange(NamedTuple):
-    """A request at the tap, the status of its answer, and seconds of the gateway's processor."""
+    """A request at the tap, the status of its answer, seconds of the gateway's processor, and the answer."""
 
     path: str
     raw: bytes
@@ -340,9 +355,9 @@ class Tap:
                     if name.lower() not in {"connection", "transfer-encoding", "content-length"}
                 ]
                 head = [f"HTTP/1.1 {status} -", *kept, "Connection: close", "", ""]
-                yield "\r\n".join(head).encode()
+                yield (said := "\r\n".join(head).encode())
                 while piece := answer.read1():
-                    said = piece if status >= 400 else b""
+                    said += piece
                     yield piece
         finally:
             took = self._read_used() - before
@@ -437,6 +452,25 @@ def run_agent(agent: Agent, build: Path, options: Sequence[str] | None) -> Run:
 
 
 def _run_before(agent: Agent, place: Place, log: Path, pid: int | None) -> Run:
+    code, sent, seconds = play(agent, place, pid)
+    lines = log.read_text(encoding="utf-8").splitlines() if log.exists() else []
+    reached = [json.loads(line) for line in lines]
+    for each in reached:
+        each["raw"] = base64.b64decode(each["raw"])
+    return Run(code, read_project(place.project), sent, reached, seconds)
+
+
+def play(
+    agent: Agent, place: Place, pid: int | None, more: Mapping[str, str] | None = None
+) -> tuple[int | None, list[Exchange], float]:
+    """Lets an agent work behind a tap: how it ended, what it sent, and seconds.
+
+    Args:
+        agent: the agent.
+        place: where it works.
+        pid: of the gateway; None without one.
+        more: variables of its environment.
+    """
     tap = Tap(place.url, pid)
     with serving_upstream(tap, raw=True) as serving:
         start = agent.start(place._replace(url=serving.url.removesuffix("/v1")))
@@ -457,6 +491,7 @@ def _run_before(agent: Agent, place: Place, log: Path, pid: int | None) -> Run:
             "NO_PROXY": "127.0.0.1",
             "no_proxy": "127.0.0.1",
             **start.environment,
+            **(more or {}),
         }
         began, code = time.monotonic(), None
         with (place.home.parent / f"said-{pid is not None}").open("wb") as said:
@@ -479,11 +514,7 @@ def _run_before(agent: Agent, place: Place, log: Path, pid: int | None) -> Run:
                     os.killpg(running.pid, signal.SIGKILL)
                 running.wait()
         seconds = time.monotonic() - began
-    lines = log.read_text(encoding="utf-8").splitlines() if log.exists() else []
-    reached = [json.loads(line) for line in lines]
-    for each in reached:
-        each["raw"] = base64.b64decode(each["raw"])
-    return Run(code, read_project(place.project), tap.exchanges, reached, seconds)
+    return code, tap.exchanges, seconds
 
 
 # ---- counting --------------------------------------------------------------------------------------------------------
@@ -777,7 +808,8 @@ def print_refusals(through: Run) -> None:
     """Prints why requests were refused or failed."""
     for each in through.sent:
         if each.status >= 400:
-            print(f"  {each.status} {each.path}: {each.said.decode('utf-8', 'replace'):.300}")
+            reason = each.said.partition(b"\r\n\r\n")[2].decode("utf-8", "replace")
+            print(f"  {each.status} {each.path}: {reason:.300}")
 
 
 if __name__ == "__main__":

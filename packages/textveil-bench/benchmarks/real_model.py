@@ -28,6 +28,7 @@ from urllib.parse import urlsplit
 
 import prompts  # the files beside this one
 import report
+import rowfiles
 
 from textveil_bench.circumstances import read_circumstances
 from textveil_bench.tasks import small_model
@@ -100,14 +101,23 @@ def planted() -> Iterator[Prompt]:
 
 
 @contextmanager
-def model(threads: int) -> Iterator[str]:
-    """The address of llama.cpp's server with the model."""
+def model(
+    threads: int, template: str = TEMPLATE, window: int = 2048, tokens: int = TOKENS
+) -> Iterator[str]:
+    """The address of llama.cpp's server with the model.
+
+    Args:
+        threads: of the model.
+        template: how a chat is written as a text.
+        window: tokens of a text and its continuation.
+        tokens: the longest answer.
+    """
     import xllamacpp
 
     with tempfile.TemporaryDirectory() as folder:
         parameters = small_model.build_parameters(Path(folder), threads)
-        parameters.n_ctx, parameters.n_predict = 2048, TOKENS
-        parameters.chat_template, parameters.use_jinja = TEMPLATE, True
+        parameters.n_ctx, parameters.n_predict = window, tokens
+        parameters.chat_template, parameters.use_jinja = template, True
         server = xllamacpp.Server(parameters)
         yield server.listening_address
 
@@ -326,8 +336,7 @@ def main() -> None:
     for row in rows:
         print(f"{row['value']:8} {row['what']}")
     if not options.no_store:
-        lines = [json.dumps({**row, **shared, "config": config}, sort_keys=True) for row in rows]
-        report.E2E.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        rowfiles.keep(report.E2E, [{**row, **shared, "config": config} for row in rows])
         report.write_documents()
 
 

@@ -356,6 +356,7 @@ _PROMPTS = re.compile(r"(<!-- prompts ([a-z]+) -->\n).*?(<!-- end of prompts -->
 _SCOREBOARD = re.compile(
     r"(<!-- scoreboard ([a-z_]+) -->\n).*?(<!-- end of scoreboard -->)", re.DOTALL
 )
+_REAL_AGENTS = re.compile(r"(<!-- real agents -->\n).*?(<!-- end of real agents -->)", re.DOTALL)
 _AGENTS = re.compile(r"(<!-- agents -->\n).*?(<!-- end of agents -->)", re.DOTALL)
 _COSTS = re.compile(r"(<!-- costs -->\n).*?(<!-- end of costs -->)", re.DOTALL)
 _LEAD = re.compile(r"(<!-- lead -->\n).*?(<!-- end of lead -->)", re.DOTALL)
@@ -465,6 +466,7 @@ def compared(text: str) -> str:
     for mark, made in (
         (_AGENTS, agents_page.write_table),
         (_COSTS, agents_page.write_costs),
+        (_REAL_AGENTS, agents_page.write_real_table),
         (_DATA, kept_by_data),
         (_LEAD, lead),
         (_REPRODUCED, reproduced),

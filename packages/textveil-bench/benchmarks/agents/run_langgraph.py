@@ -9,10 +9,7 @@ from langchain_openai import ChatOpenAI
 
 AGENT = create_agent(
     ChatOpenAI(model="gpt-4.1-mini", streaming=True),
-    [
-        tool(each)
-        for each in (tools.read_file, tools.write_file, tools.edit_file, tools.run_command)
-    ],
+    [tool(each) for each in tools.OFFERED],
     system_prompt="You finish small projects with your tools.",
 )
 SAID = AGENT.invoke({"messages": [("user", sys.argv[1])]}, {"recursion_limit": 80})

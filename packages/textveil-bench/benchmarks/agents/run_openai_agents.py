@@ -11,10 +11,7 @@ AGENT = Agent(
     name="Worker",
     instructions="You finish small projects with your tools.",
     model="gpt-5-mini",
-    tools=[
-        function_tool(each)
-        for each in (tools.read_file, tools.write_file, tools.edit_file, tools.run_command)
-    ],
+    tools=[function_tool(each) for each in tools.OFFERED],
 )
 
 

@@ -8,6 +8,6 @@ from pydantic_ai import Agent
 AGENT = Agent(
     "anthropic:claude-sonnet-4-5",
     instructions="You finish small projects with your tools.",
-    tools=[tools.read_file, tools.write_file, tools.edit_file, tools.run_command],
+    tools=tools.OFFERED,
 )
 print(AGENT.run_sync(sys.argv[1]).output)

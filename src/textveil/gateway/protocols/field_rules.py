@@ -66,7 +66,8 @@ class Act(StrEnum):
     A false or empty value asks for nothing.
     """
     NAME = "name"
-    """Name or id of an unusual form: passes unless something private is found in it."""
+    """Name or id of an unusual form, or of the form of something private: passes unless that is
+    found in it."""
     UNKNOWN = "unknown"
     """Value that no rule names: read and protected like text, refused or dropped, by policy."""
 
@@ -258,6 +259,10 @@ ID = pattern(r"[A-Za-z0-9_.:\-]{1,256}")
 """Rule for ids from the upstream, which reveal nothing of a user."""
 API_NAME = pattern(r"[A-Za-z0-9_.:/\-]{1,200}")
 """Rule for names of models and tools."""
+CERTAIN_TYPES = frozenset({"CARD", "IBAN", "EMAIL", "SECRET"})
+"""Types that are private in a name or id of any form."""
+MIN_IDENTIFIER = 12
+"""Characters of the shortest of them."""
 VARIABLE_PATTERN = regex.compile(r"[A-Za-z0-9_.\-]{1,64}")
 """Pattern of field names that a client may choose."""
 
@@ -296,10 +301,27 @@ def _get_act(value: Any, rule: LeafRule) -> Act:
     act = None
     if isinstance(value, str):
         matches = rule.shape is None or rule.shape.fullmatch(value)
-        act = rule.text if matches else Act.NAME if rule.is_name else None
+        is_read = rule.is_name and (not matches or may_be_private(value))
+        act = Act.NAME if is_read else rule.text if matches else None
     elif rule.numbers is not None and isinstance(value, int | float) and math.isfinite(value):
         act = rule.numbers
     return Act.UNKNOWN if act is None else act
+
+
+def may_be_private(name: str) -> bool:
+    """True if a name or id has the form of a card, an account or a key, so that it must be read.
+
+    Ids are drawn by chance, so only what has check digits or a fixed beginning counts.
+    """
+    is_short = len(name) < MIN_IDENTIFIER or name.isalpha()
+    return not is_short and _has_identifier(name)
+
+
+@lru_cache(10_000)  # ids come again with every request
+def _has_identifier(name: str) -> bool:
+    with suppress(Exception):  # its message may hold text
+        return any(span.type in CERTAIN_TYPES for span in load_detector("patterns").find([name]))
+    return True
 
 
 def _find_object_leaves(
@@ -313,8 +335,8 @@ def _find_object_leaves(
         if name in value:
             yield from find_ruled_leaves(value[name], rule_of_field, (*path, name))
     for name in [name for name in value if name not in kind.fields]:
-        is_free = kind.other_fields is not None and VARIABLE_PATTERN.fullmatch(str(name))
-        if is_free and kind.other_fields is not None:
+        is_free = VARIABLE_PATTERN.fullmatch(str(name)) and not may_be_private(str(name))
+        if kind.other_fields is not None and is_free:
             yield from find_ruled_leaves(value[name], kind.other_fields, (*path, name))
         else:
             # Even one that is null has a name, which somebody must read.

@@ -39,8 +39,8 @@ from textveil.gateway.protocols.operation import (
 )
 from textveil.gateway.protocols.partial_answers import PieceRestorer, is_json
 
-CALL_NAME = pattern(r"[ -~]{1,255}")
-"""Rule for LiteLLM's name of a call, or that of its client."""
+CALL_NAME = replace(pattern(r"[ -~]{1,255}"), is_name=False)
+"""Rule for LiteLLM's name of a call, or that of its client. It goes nowhere, so it may be anything."""
 MEDIA, IGNORED = any_value(Act.MEDIA), any_value(Act.DROP)
 
 # ---- the generic guardrail API -------------------------------------------------------------------
@@ -298,6 +298,7 @@ GENERIC = Operation(
         has_answer=lambda body: body.get("input_type") == "response",
         build_request_reply=_build_request_reply,
         build_answer_reply=_build_answer_reply,
+        returned=("structured_messages", "texts", "tools"),
         # With an error status, LiteLLM may be configured to send the request unprotected.
         convert_status=lambda _: 200,
     ),
@@ -371,6 +372,7 @@ def _build_route(
             has_answer=lambda _: not redacts,
             build_request_reply=_build_redacted,
             build_answer_reply=build_answer_reply or (lambda body, _: body),
+            returned=("texts",),
         ),
     )
 

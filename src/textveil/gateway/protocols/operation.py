@@ -144,6 +144,8 @@ class Guardrail:
             release.
         build_answer_reply: builds the reply about an answer, given the answer as received and its
             restorer.
+        returned: lists whose items the asker takes, released, from the reply;
+            it sends all other fields as they are.
         convert_status: maps the status of an error to that of the response.
     """
 
@@ -152,6 +154,7 @@ class Guardrail:
     build_request_reply: Callable[[JsonObject, JsonObject], JsonObject]
     build_answer_reply: Callable[[JsonObject, PieceRestorer], JsonObject]
     get_client: Callable[[JsonObject], str] = lambda _: ""
+    returned: tuple[str, ...]
     convert_status: Callable[[int], int] = lambda status: status
 
 

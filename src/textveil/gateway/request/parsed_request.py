@@ -30,6 +30,7 @@ from textveil.gateway.protocols.field_rules import (
     find_ruled_leaves,
     format_path,
     list_known_fields,
+    may_be_private,
     replace_leaves,
 )
 from textveil.gateway.request.application import Application, is_of_definition, read_application
@@ -177,12 +178,14 @@ class ParsedRequest:
     def _choose_word(self, leaf: Leaf, rule: LeafRule = EMPTY_RULE) -> Unknown:
         """Returns what the policy says about an unknown value.
 
-        The program before a guardrail takes releases in messages only, and sends the rest itself.
+        The program before a guardrail takes releases of items of some lists only, and sends the
+        rest itself.
         """
-        is_inside = any(leaf.path[:n] in self._message_leaves for n in range(len(leaf.path)))
-        if self._operation.guardrail is None or is_inside or _is_unknown_kind(leaf, rule):
+        guardrail = self._operation.guardrail
+        if guardrail is None or _is_unknown_kind(leaf, rule):
             return self._policy.decide_unknown(leaf.path)
-        return "refuse"
+        is_returned = leaf.path[0] in guardrail.returned and len(leaf.path) > 2
+        return self._policy.decide_unknown(leaf.path) if is_returned else "refuse"
 
     def _decide_unknown(self, leaf: Leaf, rule: LeafRule) -> None:
         """Decides about an unknown value: it is read, dropped or refused.
@@ -234,6 +237,8 @@ class ParsedRequest:
         instead = list_known_fields(leaf.path, self._operation.request)
         if leaf.act is Act.MEDIA:
             fault = MEDIA_FAULT
+        elif leaf.act is Act.NAME and may_be_private(leaf.value):
+            fault = NAME_FAULT
         elif leaf.act not in (Act.UNKNOWN, Act.NAME):
             fault = "cannot be protected: leave it out"
         elif rule == EMPTY_RULE and instead is not None:
