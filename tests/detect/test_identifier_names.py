@@ -106,3 +106,9 @@ def test_a_name_is_private_if_a_part_of_it_is():
     assert (name.start, name.end, name.privacy_score) == (8, 21, 0.7)
     listed = Span(0, 0, 21, "LISTED", 1.0, "lists")
     assert cut_identifier_names([listed], [text]) == [listed]
+
+
+@pytest.mark.parametrize("run", ["a" * 300_000, "Anna_" * 60_000 + "Kowalska"])
+def test_a_long_run_is_read_once(run):
+    spans = [Span(0, at, at + 4, "PERSON", 0.9, "tagger") for at in range(0, 50_000, 5)]
+    assert cut_identifier_names(spans, [run]) == spans

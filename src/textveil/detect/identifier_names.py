@@ -21,7 +21,11 @@ from textveil.detect.gazetteers import list_names
 from textveil.detect.spans import Span
 from textveil.text import LazyPattern, fold_word, lexicon, vocabulary
 
-_IDENTIFIER = LazyPattern(r"[\p{L}\p{M}\p{N}]++(?:[_\-][\p{L}\p{M}\p{N}]++)++")
+_IDENTIFIER = LazyPattern(
+    r"(?<![\p{L}\p{M}\p{N}])[\p{L}\p{M}\p{N}]++(?:[_\-][\p{L}\p{M}\p{N}]++)++"
+)
+MAX_IDENTIFIER = 255
+"""The longest name of a file. What is longer is a run of characters, and left as it is."""
 _WORD = LazyPattern(r"[\p{L}\p{M}]++")
 
 _MIN_NAMES = 2
@@ -87,7 +91,8 @@ def _cut_in_text(spans: Sequence[Span], text: str) -> Iterator[Span]:
 
 def _cut_in_identifier(spans: Sequence[Span], text: str, place: Place) -> Iterator[Span]:
     """Yields the spans of one identifier: its names, or the spans as they are."""
-    words = [*_read_words(spans, text, place)] if spans else []
+    is_name = spans and place[1] - place[0] <= MAX_IDENTIFIER
+    words = [*_read_words(spans, text, place)] if is_name else []
     names = [word for word in words if word.span and not word.is_ordinary]
     if not any(word.is_known for word in names):
         yield from spans
