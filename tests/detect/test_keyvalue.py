@@ -371,6 +371,8 @@ def test_a_login_behind_its_key_may_be_a_name_of_services_elsewhere(name):
     [
         ("user: Where are errors handled?", []),
         ("user: Write tests\nassistant: ok\nuser: Refactor it\nassistant: Done", []),
+        ("user: Zeig mir die Tests", []),
+        ("user: Napisz testy", []),
         ("user: Where", ["Where"]),
         ("user: Kowalska", ["Kowalska"]),
         ("user: Berta logged in\nassistant: ok", ["Berta"]),

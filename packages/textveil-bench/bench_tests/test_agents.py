@@ -155,6 +155,8 @@ def test_what_is_planted_is_due():
     assert agents.is_due("Kowalska")
     assert agents.is_due("MIRIAM ODUYA")
     assert agents.is_due(script.KEY)
+    assert agents.is_due("Kowalska_Anna")
+    assert not agents.is_due("Zeugnis_Anna_Kowalska")
     assert not agents.is_due("Claude")
     assert not agents.is_due(None)
 

@@ -612,11 +612,17 @@ def list_hidden(sent: str, released: str) -> Iterator[tuple[str, str | None]]:
 
 
 def is_due(original: str | None) -> bool:
-    """Whether it is planted, a part of what is planted, or around it."""
+    """Whether it is planted or a part of what is planted, and hides no other word."""
     bare = fold(original or "")
-    return len(bare) > 2 and any(
-        bare in fold(value) or fold(value) in bare for value in PLANTED.values()
-    )
+    if len(bare) > 2 and any(bare in fold(value) for value in PLANTED.values()):
+        return True
+    words = {fold(word) for word in re.findall(r"[^\W_]+", original or "")}
+    return bool(words) and words <= _PLANTED_WORDS
+
+
+_PLANTED_WORDS = frozenset(
+    fold(word) for value in PLANTED.values() for word in re.findall(r"[^\W_]+", value)
+)
 
 
 def match_requests(run: Run) -> list[tuple[Json, Json, int]]:

@@ -20,6 +20,7 @@ from textveil.detect.detections import Detections, Settings
 from textveil.detect.detectors import find_all
 from textveil.detect.enumerations import mark_peers_private
 from textveil.detect.event_dates import EventDates
+from textveil.detect.identifier_names import cut_identifier_names
 from textveil.detect.occurrences import find_occurrences
 from textveil.detect.quantities import DATES
 from textveil.detect.regions import filter_spans
@@ -379,6 +380,12 @@ STAGES = (
         purpose="the persons of one list are judged together",
         guard="no applicant of a list stays while the others go",
         condition=lambda settings: settings.scores and _is_personal(settings),
+    ),
+    Stage(
+        name="identifiers",
+        apply=_change_spans(lambda spans, tokens: cut_identifier_names(spans, tokens.texts)),
+        purpose="a name in an identifier ends where its ordinary words begin",
+        guard="a file keeps its words: `Zeugnis_<PERSON_1>.txt`; lists of files are in no measure",
     ),
     Stage(
         name="level",

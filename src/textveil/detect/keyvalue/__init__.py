@@ -623,15 +623,16 @@ _FURTHER_WORD = re.compile(r" [^\W\d_]")
 def _is_speech(case: _Case) -> bool:
     """True if a word begins a sentence of whoever the key names (`user: Where is it?`).
 
-    Further words follow, and it is an ordinary word, or a model answers in the turns beside.
+    Further words follow, and it is an ordinary word of any language, or no name where a model
+    answers in the turns beside.
     """
     start, end = max(0, case.cell.start - _MAX_TURN), case.value.end + _MAX_TURN
     if not case.content.isalpha() or not _FURTHER_WORD.match(case.text, case.value.end):
         return False
+    if lexicon.is_all_ordinary(case.content):
+        return True
     is_name = case.content.lower() in lexicon.read_lists()[0]
-    return not is_name and (
-        is_ordinary(case.content) or _ANSWER.search(case.text, start, end) is not None
-    )
+    return not is_name and _ANSWER.search(case.text, start, end) is not None
 
 
 def _is_assigned(case: _Case) -> bool:

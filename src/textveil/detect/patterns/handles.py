@@ -65,6 +65,8 @@ _FILE = LazyPattern(
 )
 
 
+_COMPOUND = LazyPattern(r"\p{L}+-(\p{Ll}+ed)")
+"""A compound that ends like a participle: Github-flavored."""
 _OBJECTS = {"os", "req", "ctx", "e", "i", "np", "pd"}
 """Names of variables before an attribute: np.pi."""
 
@@ -72,24 +74,18 @@ _OBJECTS = {"os", "req", "ctx", "e", "i", "np", "pd"}
 def is_login(value: str) -> bool:
     """True if a value looks like a user name only.
 
-    It has letters with digits, dots or underscores.
+    It has letters with digits, dots, underscores or hyphens, and is no compound with a participle.
     """
     bare = value.removeprefix("@")
     if not is_user(bare) or not _PARTED.search(bare) or _FILE.search(bare):
         return False
     parts = [part.lower() for part in regex.split(r"[._\-\d]+", bare) if part]
     code = vocabulary.get_words("code_words")
+    compound = _COMPOUND.fullmatch(bare)
+    if compound and _is_word(compound[1]):
+        return False
     called = parts[-1] in code or (len(parts) > 1 and parts[0] in _OBJECTS | code)
     return not (called and "." in bare) and not _is_of_words(parts)
-
-
-_COMPOUND = LazyPattern(r"\p{L}+-(\p{Ll}+ed)")
-
-
-def is_adjective(value: str) -> bool:
-    """True if a compound ends in a participle: displayed to the user as Github-flavored text."""
-    match = _COMPOUND.fullmatch(value)
-    return match is not None and _is_word(match[1])
 
 
 def is_program(value: str) -> bool:
@@ -347,7 +343,7 @@ RULES = (
             [:]? [ ]? ["'(\[]? (?P<value>{_LOGIN}) (?![\w@(\[{{=]|[.]\w|://)"""
         ),
         score=0.75,
-        check=lambda value: is_login(value) and not is_adjective(value),
+        check=is_login,
         adjacent=True,
         **build_context(
             "login|username|user name|handle|nick|nickname|benutzername|logged in as|log in "

@@ -48,7 +48,7 @@ _PERSONAL = Expression(
     | [\w\-]+\. (?: webex\.com/ | atlassian\.net | slack\.com | zendesk\.com | my\.salesforce\.com | notion\.site
       | s3[.\-][\w.\-]{0,40}amazonaws\.com )
     | notion\.so/[\w\-]+/ | trello\.com/[bc]/ | figma\.com/file/ | miro\.com/app/board | app\.asana\.com/\d
-    | (?:chat\.openai|chatgpt)\.com/(?:c|share)/ | claude\.ai/(?:chat|share)/ | api\.telegram\.org/bot
+    | (?:chat\.openai|chatgpt)\.com/(?:c|share)/ | claude\.(?:ai|com)/(?:chat|share)/ | api\.telegram\.org/bot
     | discord(?:app)?\.com/(?:channels|api/webhooks)/ | discord\.gg/ | s3://[\w\-] | airbnb\.\w+/rooms/
     | strava\.com/athletes/ | gofundme\.com/f/
     )"""
