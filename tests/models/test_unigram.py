@@ -59,6 +59,16 @@ def test_words_of_texts_are_cut_as_by_the_library(library, own):
         assert own(given) == library(given)
 
 
+def test_words_that_come_again_are_cut_alike_and_few_are_kept(monkeypatch, library):
+    monkeypatch.setattr(unigram, "MAX_KNOWN_WORDS", 4)
+    pieces = e5.build_splitter()
+    for words in (["Anna", "Grünwald", "Anna"], ["Grünwald", "STRA\u1e9eE", ""], ODD, ["Anna"]):
+        assert [each.ids for each in pieces.encode_batch_fast(words)] == library(words)
+        assert len(pieces._known) <= 4
+    monkeypatch.setattr(pieces, "_cut_new", None)  # what is known is not cut again
+    assert [each.ids for each in pieces.encode_batch_fast(["Anna"])] == library(["Anna"])
+
+
 @pytest.mark.slow
 def test_every_character_is_cut_as_by_the_library(library, own):
     characters = [chr(i) for i in range(0x20000) if not 0xD800 <= i < 0xE000]

@@ -9,7 +9,7 @@ Not here: what each stage does (`detectors`, `scoring`, `trimming`, `visibility`
 `make ablation` switches each stage off and counts what changes.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -64,10 +64,14 @@ def run_stages(stages: Sequence[Stage], detections: Detections, settings: Settin
 # ---- from functions over spans to stages ---------------------------------------------------------
 
 
+def _set_spans(detections: Detections, spans: Iterable[Span]) -> Detections:
+    changed = tuple(spans)
+    # Most stages change nothing, and a copy of all the rest takes longer than to see it.
+    return detections if changed == detections.spans else replace(detections, spans=changed)
+
+
 def _change_spans(change: Callable[[Sequence[Span], Tokens], Sequence[Span]]) -> Apply:
-    return lambda detections, _: replace(
-        detections, spans=tuple(change(detections.spans, detections.tokens))
-    )
+    return lambda detections, _: _set_spans(detections, change(detections.spans, detections.tokens))
 
 
 def _change_each_span(change: Callable[[Span, Sequence[str]], Span]) -> Apply:
@@ -106,12 +110,12 @@ def _read_again(detections: Detections, settings: Settings) -> Detections:
     spans = mark_unknown_private(
         detections.spans, detections.tokens.texts, settings.detectors, settings.timeout
     )
-    return replace(detections, spans=tuple(spans))
+    return _set_spans(detections, spans)
 
 
 def _select_types(detections: Detections, settings: Settings) -> Detections:
     types = settings.types or ()
-    return replace(detections, spans=tuple(span for span in detections.spans if span.type in types))
+    return _set_spans(detections, (span for span in detections.spans if span.type in types))
 
 
 def _separate_public(detections: Detections, settings: Settings) -> Detections:
@@ -174,18 +178,16 @@ def _is_personal(settings: Settings) -> bool:
 
 BOUNDS = Stage(
     name="bounds",
-    apply=lambda detections, _: replace(
-        detections,
-        spans=tuple(bind(detections.spans, detections.tokens.texts, detections.bounds)),
+    apply=lambda detections, _: _set_spans(
+        detections, bind(detections.spans, detections.tokens.texts, detections.bounds)
     ),
     purpose="a span stays within cells, quotes, tags and sentences, also one that was joined",
 )
 
 REGIONS = Stage(
     name="regions",
-    apply=lambda detections, _: replace(
-        detections,
-        spans=tuple(filter_spans(detections.spans, detections.tokens.texts, detections.regions)),
+    apply=lambda detections, _: _set_spans(
+        detections, filter_spans(detections.spans, detections.tokens.texts, detections.regions)
     ),
     purpose="names, numbers and times that a machine writes for itself are nobody's",
     guard="logs, code and manifests keep the words of programs: `QuorumCnxManager`, `blk_-69522958`",

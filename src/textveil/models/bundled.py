@@ -407,6 +407,7 @@ class LayerBuilder:
             "Reshape", embeddings, self.graph.add_constant(np.array([-1, WIDTH]))
         )
         self._quantized: dict[str, tuple[str, str]] = {}
+        self._zeros = ""  # the zero of each piece, made once
 
     def split_sequences(self, states: str, width: int = WIDTH) -> str:
         """Reshapes states to sequences and pieces, [n, L, d]."""
@@ -425,6 +426,7 @@ class LayerBuilder:
             attention_states, states = (
                 self.graph.apply("Gather", tensor, at) for tensor in (attention_states, states)
             )
+            self._zeros = ""  # there are fewer pieces from here on
         summed = self.graph.apply(
             "Add", self.add_linear(attention_states, f"{name}.attention.output.dense"), states
         )
@@ -479,35 +481,32 @@ class LayerBuilder:
         state_integers, scales = self._quantize_rows(states)
         numbers = self.graph.add_weight(name, weight_integers.T)
         zero = self.graph.add_constant(np.array(128, np.uint8))
-        product = self.graph.apply(
-            "Cast", self.graph.apply("MatMulInteger", state_integers, numbers, zero), to=1
-        )
+        product = self.graph.apply("MatMulInteger", state_integers, numbers, zero)
         return self.graph.apply(
             "Mul",
-            self.graph.apply("Mul", product, scales),
+            self.graph.apply("DequantizeLinear", product, scales, axis=0),
             self.graph.add_weight(f"{name} scale", scale),
         )
 
     def _quantize_rows(self, states: str) -> tuple[str, str]:
         """Quantizes states to uint8, with a scale per piece.
 
-        The zero is 128: integers [n L, d], and scales [n L, 1].
+        The zero is 128: integers [n L, d], and scales [n L].
         """
         # Query, key and value read the same states, which are quantized once.
         if states not in self._quantized:
             last = self.graph.add_constant(np.array([1]))
             largest = self.graph.apply(
-                "ReduceMax", self.graph.apply("Abs", states), last, keepdims=1
+                "ReduceMax", self.graph.apply("Abs", states), last, keepdims=0
             )
             scales = self.graph.apply("Mul", largest, self.graph.add_constant(1 / 127))
             scales = self.graph.apply("Max", scales, self.graph.add_constant(float(MIN_SCALE)))
-            flat = self.graph.apply("Squeeze", scales, last)
-            zeros = self.graph.apply(
+            self._zeros = self._zeros or self.graph.apply(
                 "Expand",
                 self.graph.add_constant(np.array([128], np.uint8)),
-                self.graph.apply("Shape", flat),
+                self.graph.apply("Shape", scales),
             )
-            integers = self.graph.apply("QuantizeLinear", states, flat, zeros, axis=0)
+            integers = self.graph.apply("QuantizeLinear", states, scales, self._zeros, axis=0)
             self._quantized[states] = integers, scales
         return self._quantized[states]
 

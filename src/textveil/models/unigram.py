@@ -33,6 +33,9 @@ UNKNOWN_PENALTY = 10.0
 They are less likely than the least likely piece by this much.
 """
 
+MAX_KNOWN_WORDS = 1 << 14
+"""The number of words whose pieces are remembered, a few megabytes; then it begins anew."""
+
 HASH_FACTOR = np.uint64(0x9E37_79B9_7F4A_7C15)
 """The factor of the hash, mod 2^64.
 
@@ -59,7 +62,8 @@ class CutWord(NamedTuple):
 class Unigram:
     """The part of a tokenizer that cuts words.
 
-    Thread-safe. A pickle holds its arguments alone, and reads the file again.
+    Thread-safe. A pickle holds its arguments alone, and reads the file again. Words come again and
+    again, so the pieces of those met last are remembered.
 
     Args:
         read: reads the tokenizer's file, whose layout is that of the package `tokenizers`: a list
@@ -101,6 +105,7 @@ class Unigram:
         self._hashes = hashes[self._order]
         self._longest = int((self._ends - self._begins).max())
         self._scores = np.full(len(hashes), np.nan)
+        self._known: dict[str, CutWord] = {}
 
     def __reduce__(self) -> tuple[object, ...]:
         return _rebuild, self._arguments
@@ -116,6 +121,15 @@ class Unigram:
         """
         if add_special_tokens:
             raise ValueError("no pieces are added to words")
+        known = self._known  # another thread may begin anew meanwhile, with another one
+        new = [word for word in dict.fromkeys(words) if word not in known]
+        known.update(zip(new, self._cut_new(new) if new else (), strict=True))
+        if len(known) > MAX_KNOWN_WORDS:
+            self._known = {}
+        return [known[word] for word in words]
+
+    def _cut_new(self, words: Sequence[str]) -> list[CutWord]:
+        """Cuts words that were not cut before."""
         plain = [_normalize(word) for word in words]
         cut_words = iter(self._cut_words([text for text in plain if text is not None]))
         library_words = [word for word, text in zip(words, plain, strict=True) if text is None]
@@ -162,6 +176,8 @@ class Unigram:
         for size in range(1, self._longest + 1):
             fits = at + size <= ends[at]
             at, hashed = at[fits], hashed[fits]
+            if not len(at):
+                break
             hashed = hashed * HASH_FACTOR + codes[at + (size - 1)]
             whole = np.flatnonzero(first[at + size])
             place = np.searchsorted(self._hashes, hashed[whole])
