@@ -369,10 +369,15 @@ back; the rest is not text."""
 REMEMBERED = ("previous_response_id", "conversation", "compaction", "item_reference")
 """What only an upstream that was asked before knows."""
 
+MODEL = re.compile(r"{model(?::path)?}")
+STREAMS = ("gemini.stream", "bedrock.converse_stream")
 ROUTES = {
     each.name: each
     for each in load_operations()
-    if each.has_body and "{" not in each.path and not each.name.startswith("litellm")
+    if each.has_body
+    and "{" not in MODEL.sub("", each.path)
+    and not each.name.startswith("litellm")
+    and each.name not in STREAMS
 }
 """All that is posted to an upstream, but for what adds to something that it remembers: the tables are the same."""
 
@@ -409,6 +414,9 @@ def requests(operation: Operation, client: int) -> Iterator[tuple[Any, set[str]]
         body |= {"stream": False} if "stream" in body or operation.is_stream_default else {}
         for name in REMEMBERED:
             body.pop(name, None)
+        for inner in (body.get("generateContentRequest"), *(body.get("requests") or [])):
+            if isinstance(inner, dict):
+                inner["model"] = "m"  # as in the path
         for name in ("input", "items"):
             if isinstance(body.get(name), list):
                 body[name] = [
@@ -424,7 +432,8 @@ def echo(asked: Asked) -> Any:
     """Every leaf of an answer, with the first placeholder of the request; and all its placeholders."""
     sent = json.dumps(asked.body)
     names = list(dict.fromkeys(re.findall(r"EMAIL_\d+", sent)))
-    (operation,) = [each for each in ROUTES.values() if each.path == asked.path.removeprefix("/v1")]
+    path = asked.path.removeprefix("/v1")
+    (operation,) = [each for each in ROUTES.values() if MODEL.sub("m", each.path) == path]
     kept = (Act.MEDIA, Act.REFUSE, Act.PASS, Act.DROP, Act.USER, Act.LABEL)
     texts = specimens(
         operation.answer,
@@ -454,7 +463,8 @@ def test_many_clients_at_once_with_something_private_in_every_leaf(upstream, cli
         body, planted = list(requests(ROUTES[name], client))[number]
         headers = {"Authorization": f"Bearer {client}"}
         base = url.removesuffix("/v1") + ROUTES[name].bases[0]
-        came = http.post(f"{base}{ROUTES[name].path}", json=body, headers=headers)
+        path = MODEL.sub("m", ROUTES[name].path)
+        came = http.post(f"{base}{path}", json=body, headers=headers)
         assert came.status_code == 200, (name, number, came.text[:300])
         return client, name, planted, came.json()
 

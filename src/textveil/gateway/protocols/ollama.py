@@ -32,7 +32,7 @@ LINE_FIELDS = ("model", "created_at")
 """Fields that all lines of an answer share."""
 
 
-class JsonLines:
+class LineFraming:
     """Framing of events as lines of JSON; see `Framing`."""
 
     media_types = ("application/x-ndjson", "application/json")
@@ -189,7 +189,7 @@ CHAT = _BUILD_MODEL_ROUTE(
     find_messages=find_messages,
     list_answer_messages=list_answer_messages,
     stream=partial(AnswerLines, RULES["answer_chat"]),
-    framing=JsonLines(),
+    framing=LineFraming(),
     is_stream_default=True,
     is_json_requested=_is_json_requested,
 )
@@ -201,7 +201,7 @@ GENERATE = _BUILD_MODEL_ROUTE(
     answer=RULES["answer_generate"],
     find_messages=find_prompts,
     stream=partial(AnswerLines, RULES["answer_generate"]),
-    framing=JsonLines(),
+    framing=LineFraming(),
     is_stream_default=True,
     is_json_requested=_is_json_requested,
 )
