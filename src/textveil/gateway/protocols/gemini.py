@@ -16,10 +16,10 @@ from functools import cache
 from typing import Any
 
 from textveil.gateway.errors import RequestError
-from textveil.gateway.protocols.embeddings import EMBEDDING_ANSWER
 from textveil.gateway.protocols.field_rules import (
     DROPPED,
     ID,
+    PASSED,
     Act,
     LeafRule,
     Path,
@@ -30,7 +30,7 @@ from textveil.gateway.protocols.field_rules import (
     replace_leaves,
 )
 from textveil.gateway.protocols.leaf_tables import load_rules
-from textveil.gateway.protocols.models import MODEL_ANSWER, MODEL_ID
+from textveil.gateway.protocols.models import MODEL_ID
 from textveil.gateway.protocols.operation import (
     Event,
     JsonObject,
@@ -346,7 +346,7 @@ class GeminiChunks:
         )
 
     @property
-    def messages(self) -> list[tuple[JsonObject, JsonObject]]:
+    def messages(self) -> list[JsonPair]:
         """Messages of the answer, as received and as restored."""
         received, restored = (
             [{"role": "model", "parts": getattr(each, side)} for each in self._candidates.values()]
@@ -560,7 +560,7 @@ COUNT = replace(
     request=COUNT_REQUEST,
     normalize=_build_normalizer(COUNT_REQUEST),
     needs=(),
-    answer=any_value(Act.PASS),
+    answer=PASSED,
     list_answer_messages=lambda _: (),
     correct_offsets=lambda said, _: said[1],
 )
@@ -572,7 +572,7 @@ EMBED = Operation(
     request=EMBED_REQUEST,
     normalize=_build_normalizer(EMBED_REQUEST),
     needs=("content",),
-    answer=EMBEDDING_ANSWER,
+    answer=PASSED,
     build_error=build_error,
     keys=KEY_HEADERS,
     query_key="key",
@@ -603,7 +603,7 @@ MODELS = replace(
     ),
     normalize=lambda body: body,
     needs=(),
-    answer=MODEL_ANSWER,
+    answer=PASSED,
 )
 ONE_MODEL = replace(
     MODELS,
