@@ -60,15 +60,18 @@ def build_application(gateway: Gateway, playground: Playground | None = None) ->
         allowed = sorted({name for item in matching for name in item.methods or ()})
         methods = {"Allow": ", ".join(allowed)}
         message, status = f"{problem}; it serves {route_list}", 405 if matching else 404
-        known = find_refused(request.url.path)
+        refused_route = find_refused(request.url.path)
         refused = gateway.check_origin(request.headers) or (
-            known.build_refusal()
-            if known is not None and known.instead and not matching
+            refused_route.build_refusal()
+            if refused_route is not None and refused_route.instead and not matching
             else RequestError(status, message, headers=methods if matching else None)
         )
         form, headers = all_operations[0].build_error, refused.headers
-        if known is not None:
-            form, headers = known.build_error, known.build_headers(refused) | headers
+        if refused_route is not None:
+            form, headers = (
+                refused_route.build_error,
+                refused_route.build_headers(refused) | headers,
+            )
         record = RequestRecord(UNKNOWN_ROUTE)
         with request.state.process.record_request(record, None):
             record.note_failure(refused)

@@ -261,8 +261,8 @@ class Operation:
 
     def choose_stream(self, request: JsonObject) -> Callable[[AnswerRestorer], Stream] | None:
         """Returns the stream restorer's factory; None if no stream is requested."""
-        given = request.get("stream")
-        is_wanted = self.is_stream_default if given is None else given in (True, "true")
+        wish = request.get("stream")
+        is_wanted = self.is_stream_default if wish is None else wish in (True, "true")
         return self.stream if is_wanted else None
 
     def choose_base(self, upstream: str) -> str:
