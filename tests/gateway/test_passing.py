@@ -12,6 +12,8 @@ from textveil.gateway.protocols import load_operations
 from textveil.gateway.protocols.field_rules import Act, LeafRule
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "lookup" / "passing.md"
+API_ROOMS = {"bedrock": "Bedrock", "gemini": "Gemini", "ollama": "Ollama"}
+"""Headings of APIs whose routes begin alike; the others have one for each of their routes."""
 BEGIN, END = "<!-- passing -->\n", "<!-- end of passing -->"
 WORDS = regex.compile(r"(?:[\w.:/ \-]|\\[.\-/:+ ])*(?:\|(?:[\w.:/ \-]|\\[.\-/:+ ])*)*")
 """Patterns of fixed words, which hold no text."""
@@ -35,7 +37,7 @@ def passing(rule: LeafRule, path: str = "") -> Iterator[tuple[str, str | None]]:
 
 
 def tables() -> str:
-    """All of them as Markdown: a line for each form, of all routes that begin alike."""
+    """All of them as Markdown: a line for each form, of all routes of an API that begin alike."""
     headers = dict.fromkeys(name for operation in load_operations() for name in operation.forwards)
     lines = [
         "## Headers",
@@ -47,7 +49,8 @@ def tables() -> str:
     for operation in load_operations():
         if operation.name.startswith("litellm"):
             continue  # they send nothing on
-        by_form = rooms.setdefault(operation.path.split("/")[1], {})
+        api, begin = operation.name.partition(".")[0], operation.path.split("/")[1]
+        by_form = rooms.setdefault(API_ROOMS.get(api, begin), {})
         for path, form in passing(operation.request):
             by_form.setdefault(form, set()).add(".".join(path.split(".")[-2:]))
     for room, by_form in rooms.items():

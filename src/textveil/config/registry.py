@@ -231,7 +231,7 @@ PROTOCOLS: dict[str, Entry] = {
         summary="Gemini's content, embeddings and models",
     ),
     "ollama": Entry(
-        target="textveil.gateway.protocols.registry:native_ollama", summary="Ollama's own API"
+        target="textveil.gateway.protocols.registry:ollama", summary="Ollama's own API"
     ),
     "litellm": Entry(
         target="textveil.gateway.protocols.registry:litellm",

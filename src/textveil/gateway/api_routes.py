@@ -57,13 +57,13 @@ class RouteEndpoint:
     Args:
         name: the name of the operation.
         answer: answers a request; it is called with the request and, by name, its `record`.
-        silence: is sent in a stream in which nothing comes for long.
+        comment: keeps a stream open in which nothing comes for long.
     """
 
     def __init__(
-        self, name: str, answer: "Callable[..., Awaitable[Response]]", silence: bytes = b":\n\n"
+        self, name: str, answer: "Callable[..., Awaitable[Response]]", comment: bytes = b":\n\n"
     ) -> None:
-        self._name, self._answer, self._silence = name, answer, silence
+        self._name, self._answer, self._comment = name, answer, comment
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answers a request, and closes its resources when the answer is sent."""
@@ -77,7 +77,7 @@ class RouteEndpoint:
             )
             response = await self._answer(request, record=record)
             response.headers[REQUEST_ID_HEADER] = record.id
-            sending = await exit_stack.enter_async_context(keep_open(send, self._silence))
+            sending = await exit_stack.enter_async_context(keep_open(send, self._comment))
             await response(scope, receive, sending)
 
 

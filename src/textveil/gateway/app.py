@@ -34,8 +34,8 @@ UNKNOWN_ROUTE = "unknown"
 def build_application(gateway: Gateway, playground: Playground | None = None) -> "Starlette":
     """Builds the ASGI application: all API routes and the probes.
 
-    Most API routes are served with the prefix /v1 and without; the probes are /health, /ready and
-    /metrics.
+    API routes are served below each of their bases (`Operation.bases`), and below prefixes
+    (`place_operations`); the probes are /health, /ready and /metrics.
 
     Args:
         gateway: answers the requests.
@@ -60,15 +60,18 @@ def build_application(gateway: Gateway, playground: Playground | None = None) ->
         allowed = sorted({name for item in matching for name in item.methods or ()})
         methods = {"Allow": ", ".join(allowed)}
         message, status = f"{problem}; it serves {route_list}", 405 if matching else 404
-        known = find_refused(request.url.path)
+        refused_route = find_refused(request.url.path)
         refused = gateway.check_origin(request.headers) or (
-            known.build_refusal()
-            if known is not None and known.instead and not matching
+            refused_route.build_refusal()
+            if refused_route is not None and refused_route.instead and not matching
             else RequestError(status, message, headers=methods if matching else None)
         )
         form, headers = all_operations[0].build_error, refused.headers
-        if known is not None:
-            form, headers = known.build_error, known.build_headers(refused) | headers
+        if refused_route is not None:
+            form, headers = (
+                refused_route.build_error,
+                refused_route.build_headers(refused) | headers,
+            )
         record = RequestRecord(UNKNOWN_ROUTE)
         with request.state.process.record_request(record, None):
             record.note_failure(refused)
@@ -92,9 +95,9 @@ def build_application(gateway: Gateway, playground: Playground | None = None) ->
         async def answer_request(request: "Request", record: RequestRecord) -> "Response":
             return await answer(gateway.current, operation, request, record)
 
-        # An empty line says nothing, and is no comment.
-        silence = b":\n\n" if operation.has_comments else b"\n"
-        endpoint = RouteEndpoint(operation.name, answer_request, silence)
+        # Where clients know no comments, an empty line keeps a stream open.
+        comment = b":\n\n" if operation.has_comments else b"\n"
+        endpoint = RouteEndpoint(operation.name, answer_request, comment)
         return Route(f"{base}{operation.full_path}", endpoint, methods=[operation.method])
 
     @asynccontextmanager
@@ -107,14 +110,16 @@ def build_application(gateway: Gateway, playground: Playground | None = None) ->
 
     placed = place_operations(all_operations)
     api_routes = [build_route(item, base) for item in placed for base in item.bases]
-    routes = [*api_routes]
     probes = {
         "/health": lambda _: PlainTextResponse("ok"),
         "/ready": serve_readiness,
         "/metrics": serve_metrics,
     }
-    routes += [Route(path, item, methods=["GET"]) for path, item in probes.items()]
-    routes += [] if playground is None else playground.build_routes()
+    routes = [
+        *api_routes,
+        *(Route(path, item, methods=["GET"]) for path, item in probes.items()),
+        *([] if playground is None else playground.build_routes()),
+    ]
     app = Starlette(
         routes=routes,
         lifespan=connect,

@@ -70,8 +70,8 @@ Example: <PERSON_1>, EMAIL. The response says in the same header how many values
 
 NOT_FORGOTTEN = (
     f"{FORGET_HEADER} needs a request that holds its whole conversation, such as of chat "
-    "completions or messages: where the upstream or a guardrail remembers one, earlier states would keep the "
-    "originals. Nothing was sent"
+    "completions or messages: where the upstream or a guardrail remembers one, earlier states "
+    "would keep the originals. Nothing was sent"
 )
 
 FORGETTING_OPERATIONS = (

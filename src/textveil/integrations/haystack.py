@@ -22,6 +22,7 @@ from textveil.gateway.protocols.field_rules import (
     API_NAME,
     ID,
     NUMBER,
+    PASSED,
     Act,
     any_value,
     array,
@@ -48,7 +49,6 @@ PROTECTED = text()
 OBJECT = any_value(Act.OBJECT)
 MEDIA = any_value(Act.MEDIA)
 DROPPED = any_value(Act.DROP)
-PASSED = any_value(Act.PASS)
 CALL = record(tool_name=API_NAME, arguments=OBJECT, id=ID, extra=DROPPED)
 RESULT = union(PROTECTED, array(record(text=PROTECTED, image=MEDIA, file=MEDIA)))
 PART = record(

@@ -22,6 +22,7 @@ from textveil.gateway.protocols.field_rules import (
     API_NAME,
     ID,
     NUMBER,
+    PASSED,
     Act,
     LeafRule,
     Path,
@@ -55,7 +56,7 @@ JsonObject = dict[str, Any]
 # ---- messages ------------------------------------------------------------------------------------
 
 PROTECTED, ARGUMENTS, OBJECT = text(), any_value(Act.ARGUMENTS), any_value(Act.OBJECT)
-MEDIA, DROPPED, PASSED = any_value(Act.MEDIA), any_value(Act.DROP), any_value(Act.PASS)
+MEDIA, DROPPED = any_value(Act.MEDIA), any_value(Act.DROP)
 INDEX_FIELDS = {"id": union(ID, NUMBER), "index": union(NUMBER, ID)}
 SEALED_EXTRAS = LeafRule(
     fields={"signature": SEALED, "thought_signature": SEALED}, other_fields=DROPPED

@@ -21,6 +21,7 @@ from textveil.gateway.protocols.field_rules import (
     API_NAME,
     ID,
     NUMBER,
+    PASSED,
     Act,
     LeafRule,
     any_value,
@@ -59,7 +60,7 @@ PROTECTED = text()
 ARGUMENTS = any_value(Act.ARGUMENTS)
 MEDIA = any_value(Act.MEDIA)
 DROPPED = any_value(Act.DROP)
-PASSED, OBJECT = any_value(Act.PASS), any_value(Act.OBJECT)
+OBJECT = any_value(Act.OBJECT)
 _FILE = dict.fromkeys(("path", "url", "image", "audio", "video", "data"), MEDIA)
 _FILE_METADATA = dict.fromkeys(
     ("image_mimetype", "video_mimetype", "document_mimetype", "format", "detail", "fps", "title"),

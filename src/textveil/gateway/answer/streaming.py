@@ -117,7 +117,7 @@ class _StreamMemory:
 async def _read_events(
     response: "httpx2.Response", framing: Framing | None
 ) -> AsyncIterator[Event]:
-    """Yields the events of a response."""
+    """Reads the events of a response, in its framing."""
     import httpx2
 
     if framing is not None:

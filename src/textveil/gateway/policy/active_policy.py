@@ -20,9 +20,8 @@ from textveil.pipeline import Privatizer, list_drawn_types
 KEY_HEADERS = ("authorization", "x-api-key", "x-goog-api-key", "api-key")
 """Headers for keys: of OpenAI, Anthropic, Google and Azure."""
 
-
 SIGNATURE = regex.compile(r"AWS4-[A-Z0-9-]+ Credential=([^/,\s]+)/")
-"""Begin of a header that AWS's clients sign a request with (SigV4); the group is the key's name."""
+"""Beginning of a header with which AWS's clients sign a request (SigV4); the group names the key."""
 
 SIGNED_REQUEST = (
     "the client signed its request (SigV4), but the released text is sent, for which its signature "

@@ -22,6 +22,7 @@ from textveil.gateway.protocols.models import MODEL_ID
 from textveil.gateway.protocols.operation import (
     Event,
     JsonObject,
+    JsonPair,
     Operation,
     Stream,
     get_items,
@@ -34,8 +35,6 @@ CONVERSE_REQUEST = LeafRule(fields={**(RULES["request"].fields or {}), "model": 
 CONVERSE_ANSWER, MESSAGE = RULES["answer"], RULES["message"]
 EVENTS = RULES["answer_event"].fields or {}
 """Leaves of each event, by its name."""
-
-Pair = tuple[JsonObject, JsonObject]
 
 
 def find_messages(body: JsonObject) -> Iterator[tuple[str, Path]]:
@@ -55,7 +54,7 @@ def list_answer_messages(answer: JsonObject) -> list[JsonObject]:
 _NOT_IN_NAMES = regex.compile(r"[^\p{L}\p{N}\s()\[\]\-<>]+")
 
 
-def name_documents(changed: Pair, _: Pair) -> JsonObject:
+def name_documents(changed: JsonPair, _: JsonPair) -> JsonObject:
     """Leaves out of the names of documents what the API refuses there, such as placeholders have.
 
     See `Operation.correct_offsets`.
@@ -143,7 +142,7 @@ class ConverseEvents:
         self.is_complete = False
 
     @property
-    def messages(self) -> list[Pair]:
+    def messages(self) -> list[JsonPair]:
         """Messages of the answer, as received and as restored."""
         try:
             blocks = [self._build_block(index) for index in sorted(self._blocks)]
@@ -154,7 +153,7 @@ class ConverseEvents:
             ({"role": "assistant", "content": received}, {"role": "assistant", "content": restored})
         ]
 
-    def _build_block(self, index: int) -> Pair:
+    def _build_block(self, index: int) -> JsonPair:
         block = self._blocks[index]
         pairs = [self._restorer.get_text_pair((index, path)) for path in block.paths]
         received, restored = [[pair[i] for pair in pairs] for i in (0, 1)]

@@ -16,6 +16,7 @@ from textveil.gateway.protocols.openai import build_error
 from textveil.gateway.protocols.operation import (
     Event,
     JsonObject,
+    JsonPair,
     Operation,
     get_items,
     list_messages,
@@ -97,7 +98,7 @@ class ChatChunks:
         return self._done or (bool(self._texts) and not self._open)
 
     @property
-    def messages(self) -> list[tuple[JsonObject, JsonObject]]:
+    def messages(self) -> list[JsonPair]:
         """Messages of the answer, as received and as restored."""
         received, restored = list[JsonObject](), list[JsonObject]()
         for index, places in self._texts.items():

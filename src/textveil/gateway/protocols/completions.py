@@ -11,7 +11,7 @@ from textveil.gateway.errors import RequestError
 from textveil.gateway.protocols.field_rules import Act, Path
 from textveil.gateway.protocols.leaf_tables import load_rules
 from textveil.gateway.protocols.openai import build_error
-from textveil.gateway.protocols.operation import Event, JsonObject, Operation
+from textveil.gateway.protocols.operation import Event, JsonObject, JsonPair, Operation
 from textveil.gateway.protocols.restoring import AnswerRestorer
 
 RULES = load_rules("completions")
@@ -31,7 +31,7 @@ class CompletionChunks:
         self._done = False
 
     @property
-    def messages(self) -> list[tuple[JsonObject, JsonObject]]:
+    def messages(self) -> list[JsonPair]:
         """Empty list, since clients never send completions back."""
         return []
 

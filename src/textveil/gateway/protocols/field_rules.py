@@ -185,6 +185,10 @@ def any_value(act: Act) -> LeafRule:
     return LeafRule(any_value=act)
 
 
+PASSED = any_value(Act.PASS)
+"""Rule for an answer, or a part of one, without text of a user: numbers, names of models."""
+
+
 def text(act: Act = Act.PROTECT) -> LeafRule:
     """Builds a rule for a string."""
     return LeafRule(text=act)

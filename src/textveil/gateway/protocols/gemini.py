@@ -16,10 +16,10 @@ from functools import cache
 from typing import Any
 
 from textveil.gateway.errors import RequestError
-from textveil.gateway.protocols.embeddings import EMBEDDING_ANSWER
 from textveil.gateway.protocols.field_rules import (
     DROPPED,
     ID,
+    PASSED,
     Act,
     LeafRule,
     Path,
@@ -30,7 +30,7 @@ from textveil.gateway.protocols.field_rules import (
     replace_leaves,
 )
 from textveil.gateway.protocols.leaf_tables import load_rules
-from textveil.gateway.protocols.models import MODEL_ANSWER, MODEL_ID
+from textveil.gateway.protocols.models import MODEL_ID
 from textveil.gateway.protocols.operation import (
     Event,
     JsonObject,
@@ -79,12 +79,12 @@ def _rename_fields(value: Any, rule: LeafRule) -> Any:
         return value
     renamed: JsonObject = {}
     for name, item in value.items():
-        known = _to_camel(name)
-        if known not in rule.fields or (known != name and (known in value or known in renamed)):
+        field = _to_camel(name)
+        if field not in rule.fields or (field != name and (field in value or field in renamed)):
             renamed[name] = item
             continue
-        single = known in LISTS and isinstance(item, dict)
-        renamed[known] = _rename_fields([item] if single else item, rule.fields[known])
+        single = field in LISTS and isinstance(item, dict)
+        renamed[field] = _rename_fields([item] if single else item, rule.fields[field])
     return renamed
 
 
@@ -148,7 +148,7 @@ def _build_normalizer(rule: LeafRule) -> Callable[[JsonObject], JsonObject]:
         renamed: JsonObject = _rename_fields(body, rule)
         inner = renamed.get(NESTED)
         nested: list[tuple[Path, Any]] = [((NESTED,), inner)]
-        nested += [(("requests", i), each) for i, each in enumerate(get_items(renamed, "requests"))]
+        nested += [(("requests", i), item) for i, item in enumerate(get_items(renamed, "requests"))]
         for path, request in nested:
             _check_model(path, request, renamed.get("model"))
         if isinstance(inner, dict):
@@ -223,12 +223,15 @@ def correct_offsets(changed: JsonPair, _: JsonPair) -> JsonObject:
     See `Operation`.
     """
     places: dict[Path, Any] = {}
-    pairs = zip(*(get_items(each, "candidates") for each in changed), strict=False)
+    pairs = zip(*(get_items(body, "candidates") for body in changed), strict=False)
     for i, (received, restored) in enumerate(pairs):
         if isinstance(received, dict) and isinstance(restored, dict):
-            parts = [get_items(each.get("content") or {}, "parts") for each in (received, restored)]
-            found = _find_places(received, restored, *map(_list_texts, parts))
-            places |= {("candidates", i, *path): place for path, place in found.items()}
+            parts = [
+                get_items(candidate.get("content") or {}, "parts")
+                for candidate in (received, restored)
+            ]
+            ranges = _find_places(received, restored, *map(_list_texts, parts))
+            places |= {("candidates", i, *path): place for path, place in ranges.items()}
     body: JsonObject = replace_leaves(changed[1], places) if places else changed[1]
     return body
 
@@ -267,8 +270,8 @@ def _list_ranges(
         ("groundingMetadata", "groundingSupports", "segment"),
         ("citationMetadata", "citations", ""),
     ):
-        pair = [each.get(field) for each in (received, restored)]
-        lists = [get_items(each, items) if isinstance(each, dict) else [] for each in pair]
+        pair = [side.get(field) for side in (received, restored)]
+        lists = [get_items(side, items) if isinstance(side, dict) else [] for side in pair]
         for i, (old, new) in enumerate(zip(*lists, strict=False)):
             path: Path = (field, items, i, inner) if inner else (field, items, i)
             if inner and isinstance(old, dict) and isinstance(new, dict):
@@ -342,14 +345,17 @@ class GeminiChunks:
         """True once the whole answer has come."""
         open_candidates = self._candidates.values()
         return self._is_blocked or (
-            bool(open_candidates) and all(each.is_complete for each in open_candidates)
+            bool(open_candidates) and all(candidate.is_complete for candidate in open_candidates)
         )
 
     @property
-    def messages(self) -> list[tuple[JsonObject, JsonObject]]:
+    def messages(self) -> list[JsonPair]:
         """Messages of the answer, as received and as restored."""
         received, restored = (
-            [{"role": "model", "parts": getattr(each, side)} for each in self._candidates.values()]
+            [
+                {"role": "model", "parts": getattr(state, side)}
+                for state in self._candidates.values()
+            ]
             for side in ("received", "restored")
         )
         return list(
@@ -560,7 +566,7 @@ COUNT = replace(
     request=COUNT_REQUEST,
     normalize=_build_normalizer(COUNT_REQUEST),
     needs=(),
-    answer=any_value(Act.PASS),
+    answer=PASSED,
     list_answer_messages=lambda _: (),
     correct_offsets=lambda said, _: said[1],
 )
@@ -572,7 +578,7 @@ EMBED = Operation(
     request=EMBED_REQUEST,
     normalize=_build_normalizer(EMBED_REQUEST),
     needs=("content",),
-    answer=EMBEDDING_ANSWER,
+    answer=PASSED,
     build_error=build_error,
     keys=KEY_HEADERS,
     query_key="key",
@@ -603,7 +609,7 @@ MODELS = replace(
     ),
     normalize=lambda body: body,
     needs=(),
-    answer=MODEL_ANSWER,
+    answer=PASSED,
 )
 ONE_MODEL = replace(
     MODELS,

@@ -16,6 +16,7 @@ from textveil.gateway.errors import RequestError
 from textveil.gateway.protocols import openai
 from textveil.gateway.protocols.chat import MESSAGE, TOOL, TOOL_CALL
 from textveil.gateway.protocols.field_rules import (
+    PASSED,
     Act,
     Path,
     any_value,
@@ -287,7 +288,7 @@ GENERIC = Operation(
     name="litellm.guardrail",
     path="/beta/litellm_basic_guardrail_api",
     request=GUARDRAIL_REQUEST,
-    answer=any_value(Act.PASS),
+    answer=PASSED,
     needs=("input_type",),
     find_messages=_find_messages,
     get_conversation=lambda body: body.get("litellm_call_id") or None,
@@ -363,7 +364,7 @@ def _build_route(
         name="litellm." + path.strip("/").replace("/", "."),
         path=path,
         request=REDACT_REQUEST,
-        answer=any_value(Act.PASS),
+        answer=PASSED,
         find_messages=lambda body: (("text", ("texts", i)) for i, _ in enumerate(body["texts"])),
         get_conversation=lambda body: body[SESSION_FIELD],
         build_error=openai.build_error,

@@ -8,6 +8,7 @@ the way to a model.
 """
 
 from textveil.gateway.protocols.field_rules import (
+    PASSED,
     Act,
     LeafRule,
     any_value,
@@ -97,7 +98,7 @@ def _build_operation(name: str, rule: LeafRule) -> Operation:
         name=f"mcp.{name}",
         path="",
         request=rule,
-        answer=any_value(Act.PASS),
+        answer=PASSED,
         build_error=build_error,
     )
 

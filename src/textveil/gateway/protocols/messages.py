@@ -182,15 +182,10 @@ class MessageEvents:
         self._restorer = restorer
         self._blocks: dict[int, _OpenBlock] = {}
         self._at = 0
-        self._is_complete = False
+        self.is_complete = False
 
     @property
-    def is_complete(self) -> bool:
-        """True once the whole answer has come."""
-        return self._is_complete
-
-    @property
-    def messages(self) -> list[tuple[JsonObject, JsonObject]]:
+    def messages(self) -> list[JsonPair]:
         """Messages of the answer, as received and as restored."""
         try:
             blocks = [self._build_block(index) for index in sorted(self._blocks)]
@@ -221,7 +216,7 @@ class MessageEvents:
         else:
             if kind == "message_stop":
                 yield from self.close()
-                self._is_complete = True
+                self.is_complete = True
             yield Event(kind, self._restorer.restore_json(data, EVENT))
 
     def close(self) -> Iterator[Event]:
@@ -286,7 +281,7 @@ class MessageEvents:
                 event = {"type": "content_block_delta", "index": index, "delta": delta}
                 yield Event("content_block_delta", event)
 
-    def _build_block(self, index: int) -> tuple[JsonObject, JsonObject]:
+    def _build_block(self, index: int) -> JsonPair:
         """Returns a whole block, as received and as restored."""
         open_block = self._blocks[index]
         pair = dict(open_block.received), dict(open_block.restored)

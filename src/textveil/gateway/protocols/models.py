@@ -4,7 +4,7 @@ In: the query of a request. Out: the tables of its leaves; the answer holds no t
 Not here: requests to a model.
 """
 
-from textveil.gateway.protocols.field_rules import ID, Act, any_value, pattern, record
+from textveil.gateway.protocols.field_rules import ID, PASSED, pattern, record
 from textveil.gateway.protocols.openai import build_error
 from textveil.gateway.protocols.operation import ANTHROPIC_HEADERS, OPENAI_HEADERS, Operation
 
@@ -12,7 +12,6 @@ MODEL_ID = pattern(r"(?!.*\.\.)[A-Za-z0-9_:\-][A-Za-z0-9_.:/\-]{0,199}")
 """Rule for a model's name, without path escapes or email addresses."""
 KEY_HEADERS = ("authorization", "x-api-key")
 VERSION_HEADERS = OPENAI_HEADERS | ANTHROPIC_HEADERS
-MODEL_ANSWER = any_value(Act.PASS)
 
 MODELS = Operation(
     name="models",
@@ -20,7 +19,7 @@ MODELS = Operation(
     has_body=False,
     path="/models",
     request=record(limit=pattern("[0-9]{1,6}"), after_id=ID, before_id=ID),
-    answer=MODEL_ANSWER,
+    answer=PASSED,
     build_error=build_error,
     keys=KEY_HEADERS,
     forwards=VERSION_HEADERS,
@@ -31,7 +30,7 @@ ONE_MODEL = Operation(
     has_body=False,
     path="/models/{model:path}",
     request=record(model=MODEL_ID),
-    answer=MODEL_ANSWER,
+    answer=PASSED,
     build_error=build_error,
     keys=KEY_HEADERS,
     forwards=VERSION_HEADERS,

@@ -4,20 +4,18 @@ In: JSON of requests and answers. Out: the tables of their leaves.
 Not here: how texts are released.
 """
 
-from textveil.gateway.protocols.field_rules import Act, any_value
+from textveil.gateway.protocols.field_rules import PASSED
 from textveil.gateway.protocols.leaf_tables import load_rules
 from textveil.gateway.protocols.openai import build_error
 from textveil.gateway.protocols.operation import Operation
 
 MODERATION_REQUEST = load_rules("moderations")["request"]
-MODERATION_ANSWER = any_value(Act.PASS)
-"""Rule for an answer: categories and scores."""
 
 MODERATIONS = Operation(
     name="openai.moderations",
     path="/moderations",
     request=MODERATION_REQUEST,
-    answer=MODERATION_ANSWER,
+    answer=PASSED,
     needs=("input",),
     build_error=build_error,
 )

@@ -13,14 +13,15 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from textveil.gateway.errors import RequestError
-from textveil.gateway.protocols.field_rules import Act, LeafRule, Path, any_value, record
+from textveil.gateway.protocols.chat import find_messages
+from textveil.gateway.protocols.field_rules import PASSED, Act, LeafRule, Path, record
 from textveil.gateway.protocols.leaf_tables import load_rules
 from textveil.gateway.protocols.operation import (
     Event,
     JsonObject,
+    JsonPair,
     Operation,
     get_items,
-    list_messages,
 )
 from textveil.gateway.protocols.restoring import AnswerRestorer
 
@@ -58,11 +59,6 @@ class LineFraming:
 def build_error(refused: RequestError) -> JsonObject:
     """Converts an error to Ollama's form."""
     return {"error": refused.full_message}
-
-
-def find_messages(body: JsonObject) -> Iterator[tuple[str, Path]]:
-    """Yields the roles and places of a conversation's messages."""
-    return list_messages(body, "messages", "assistant")
 
 
 def find_prompts(body: JsonObject) -> Iterator[tuple[str, Path]]:
@@ -103,7 +99,7 @@ class AnswerLines:
         self.is_complete = False
 
     @property
-    def messages(self) -> list[tuple[JsonObject, JsonObject]]:
+    def messages(self) -> list[JsonPair]:
         """Messages of the answer, as received and as restored."""
         pair: list[list[JsonObject]] = []
         for side, calls in enumerate(self._calls):
@@ -165,9 +161,6 @@ class AnswerLines:
 
 
 # ---- the routes ----------------------------------------------------------------------------------
-
-PASSED = any_value(Act.PASS)
-"""Rule for an answer without text of a user: vectors, and what is known of models."""
 
 
 def _is_json_requested(body: JsonObject) -> bool:

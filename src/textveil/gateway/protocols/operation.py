@@ -1,6 +1,6 @@
 """The contract of an API: routes, tables of leaves, and streams.
 
-In: nothing. Out: the interface that `routes` and `exchange` need of every API.
+In: nothing. Out: the interface that `api_routes` and `request_flow` need of every API.
 Not here: any API.
 """
 
@@ -26,7 +26,6 @@ EVENT_STREAM = "text/event-stream"
 
 REFERENCE = "reference "
 """Role prefix of a message that only names something the upstream remembers."""
-
 
 _VERSIONS = re.compile(r"[A-Za-z0-9._=/-]+(?:, ?[A-Za-z0-9._=/-]+){0,30}")
 OPENAI_HEADERS = {
@@ -91,7 +90,7 @@ class Stream(Protocol):
         """True once the whole answer has come."""
 
     @property
-    def messages(self) -> list[tuple[JsonObject, JsonObject]]:
+    def messages(self) -> list[JsonPair]:
         """Messages of the answer, as received and as restored.
 
         They are those of `Operation.list_answer_messages`, once the stream has ended.
@@ -262,8 +261,8 @@ class Operation:
 
     def choose_stream(self, request: JsonObject) -> Callable[[AnswerRestorer], Stream] | None:
         """Returns the stream restorer's factory; None if no stream is requested."""
-        given = request.get("stream")
-        is_wanted = self.is_stream_default if given is None else given in (True, "true")
+        wish = request.get("stream")
+        is_wanted = self.is_stream_default if wish is None else wish in (True, "true")
         return self.stream if is_wanted else None
 
     def choose_base(self, upstream: str) -> str:

@@ -1,9 +1,9 @@
 """Routes of APIs that the gateway does not serve, with what to do instead.
 
-In: a path. Out: the words for a client, and the form of the API's errors.
+In: a path. Out: the error for a client, in the form of its API.
 Not here: routes that are served (`registry`), the answer itself (`app`).
 
-The words say what the route is for. Nothing of a request for one is read or sent.
+Nothing of a request for one is read or sent.
 """
 
 from collections.abc import Callable
@@ -26,9 +26,10 @@ BATCHES = (
 SPEECH = "sound is not read: transcribe it on your own machine, and send the text"
 PICTURES = "pictures are not read, nor what is asked of their makers: ask the provider itself"
 STATE = "the provider would keep what is not read here: use /v1/responses or /v1/chat/completions"
-
-
-MODELS = "it manages models and sends no prompts: ask Ollama directly, with its own address in OLLAMA_HOST"
+OLLAMA = (
+    "it manages models and sends no prompts: ask Ollama directly, with its own address in "
+    "OLLAMA_HOST"
+)
 
 
 class RefusedRoute(NamedTuple):
@@ -91,7 +92,7 @@ REFUSED_ROUTES = (
     RefusedRoute("vector_stores", "vector stores", FILES),
     RefusedRoute("assistants|threads|chatkit", "assistants and threads", STATE),
     RefusedRoute(
-        "api/(?:pull|push|create|copy|delete|blobs)", "models of Ollama", MODELS, ollama.build_error
+        "api/(?:pull|push|create|copy|delete|blobs)", "models of Ollama", OLLAMA, ollama.build_error
     ),
     RefusedRoute("api|systemone", "Ollama", "", ollama.build_error),
     RefusedRoute("v1beta", "Gemini", "", gemini.build_error),

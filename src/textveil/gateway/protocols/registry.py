@@ -5,7 +5,7 @@ Not here: the routes themselves; the names of the APIs (`config.registry`).
 """
 
 from textveil.config import registry
-from textveil.gateway.protocols import azure, ollama
+from textveil.gateway.protocols.azure import PREFIXES
 from textveil.gateway.protocols.bedrock import CONVERSE, CONVERSE_STREAM
 from textveil.gateway.protocols.chat import CHAT
 from textveil.gateway.protocols.completions import COMPLETIONS
@@ -15,11 +15,9 @@ from textveil.gateway.protocols.litellm import GENERIC, REDACT, REHYDRATE, REHYD
 from textveil.gateway.protocols.messages import COUNT, MESSAGES
 from textveil.gateway.protocols.models import MODELS, ONE_MODEL
 from textveil.gateway.protocols.moderations import MODERATIONS
-from textveil.gateway.protocols.operation import Operation, PathPrefix
+from textveil.gateway.protocols.ollama import ROUTES as OLLAMA
+from textveil.gateway.protocols.operation import Operation
 from textveil.gateway.protocols.responses import ROUTES
-
-PREFIXES: tuple[PathPrefix, ...] = azure.PREFIXES
-"""Places where routes are served once more."""
 
 
 def openai() -> tuple[Operation, ...]:
@@ -47,9 +45,9 @@ def litellm() -> tuple[Operation, ...]:
     return (GENERIC, REDACT, REHYDRATE, REHYDRATE_PIECE)
 
 
-def native_ollama() -> tuple[Operation, ...]:
+def ollama() -> tuple[Operation, ...]:
     """Ollama's own API: chats, completions and embeddings, whole or streamed, and its models."""
-    return ollama.ROUTES
+    return OLLAMA
 
 
 def place_operations(operations: tuple[Operation, ...]) -> tuple[Operation, ...]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from textveil.gateway.errors import RequestError
 from textveil.gateway.protocols.field_rules import (
+    PASSED,
     Act,
     LeafRule,
     Path,
@@ -22,7 +23,14 @@ from textveil.gateway.protocols.field_rules import (
 )
 from textveil.gateway.protocols.leaf_tables import UPSTREAM_NAME, load_rules
 from textveil.gateway.protocols.openai import build_error
-from textveil.gateway.protocols.operation import REFERENCE, Event, JsonObject, Operation, get_items
+from textveil.gateway.protocols.operation import (
+    REFERENCE,
+    Event,
+    JsonObject,
+    JsonPair,
+    Operation,
+    get_items,
+)
 from textveil.gateway.protocols.restoring import AnswerRestorer, get_tool_name
 
 RULES = load_rules("responses")
@@ -35,7 +43,6 @@ CITED_PART, EVENT = RULES["answer_text"], RULES["answer_event"]
 
 `ResponseEvents` restores the texts that come in pieces.
 """
-PASSED = any_value(Act.PASS)
 
 
 def find_messages(body: JsonObject) -> Iterator[tuple[str, Path]]:
@@ -116,7 +123,7 @@ class ResponseEvents:
         self._restorer = restorer
         # Open texts, each with its last event.
         self._open: dict[tuple[str, Places, str], Event] = {}
-        self._items: list[tuple[JsonObject, JsonObject]] = []
+        self._items: list[JsonPair] = []
         self._tools: dict[Any, str] = {}  # names of called tools, by the item's number
         self._next: int | None = None
         number = str(restorer.request_pair[1].get("starting_after"))
@@ -126,7 +133,7 @@ class ResponseEvents:
         self.is_complete = False
 
     @property
-    def messages(self) -> list[tuple[JsonObject, JsonObject]]:
+    def messages(self) -> list[JsonPair]:
         """Items of the answer, as received and as restored."""
         return [*self._items]
 
@@ -324,7 +331,7 @@ COUNT_TOKENS = Operation(
     name="openai.responses.count",
     path="/responses/input_tokens",
     request=RESPONSES_REQUEST,
-    answer=any_value(Act.PASS),
+    answer=PASSED,
     find_messages=find_messages,
     find_predecessor=find_predecessor,
     build_error=build_error,
@@ -344,7 +351,7 @@ CREATE_CONVERSATION = Operation(
     name="openai.conversations",
     path="/conversations",
     request=RULES["conversation"],
-    answer=any_value(Act.PASS),
+    answer=PASSED,
     find_messages=find_messages,
     list_upstream_names=_list_ids,
     build_error=build_error,

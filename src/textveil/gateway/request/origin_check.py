@@ -1,12 +1,13 @@
 """Origin check: no other web site may read or drive a gateway.
 
-In: the headers of a request. Out: nothing, or `RequestError`.
+In: the headers of a request. Out: nothing, or `RequestError`; the middleware that tells browsers
+which pages may ask.
 Not here: the answers (`api_routes`, `playground`).
 
 A browser says in `Host` which name it looked up. A site that lets a name of its domain point to
 this machine (DNS rebinding) is known by that name, so only addresses and allowed names are
 answered. `Origin` and `Sec-Fetch-Site` say which page asks; scripts cannot set either, and programs
-send neither. The pages that a policy allows are told so by `build_cors_middleware`.
+send neither.
 """
 
 import ipaddress

@@ -60,9 +60,9 @@ def move_key(request: "Request", operation: Operation) -> "Request":
         return request
     name, key = operation.keys[0].encode(), request.query_params[operation.query_key]
     pairs = request.query_params.multi_items()
-    kept = urlencode([pair for pair in pairs if pair[0] != operation.query_key])
+    query = urlencode([pair for pair in pairs if pair[0] != operation.query_key])
     headers = [pair for pair in request.scope["headers"] if pair[0] != name]
-    new = {"query_string": kept.encode(), "headers": [*headers, (name, key.encode())]}
+    new = {"query_string": query.encode(), "headers": [*headers, (name, key.encode())]}
     return Request({**request.scope, **new}, request.receive)
 
 

@@ -100,14 +100,14 @@ def read_usage(answer: Any) -> dict[Tokens, int]:
     for part in (answer, *(answer.get(name) for name in ANSWER_PLACES)):
         places = (part, *map(part.get, USAGE_PLACES)) if isinstance(part, dict) else ()
         for usage in filter(_is_object, places):
-            found = {
+            counts = {
                 kind: usage[name]
                 for kind, names in USAGE_FIELDS.items()
                 for name in names
                 if type(usage.get(name)) is int and usage[name] >= 0
             }
-            if found:
-                return found
+            if counts:
+                return counts
     return {}
 
 

@@ -4,8 +4,9 @@ In: records of requests. Out: the page /metrics.
 Not here: the fields of a record (`request_record`), and the log of single requests (`audit_log`).
 
 Calls of models are counted under OpenTelemetry's names for generative AI, with their dots as
-underscores. Labels are operations, models, statuses, reasons, types and lanes: few, and never text. Multiple workers
-write to files in the folder PROMETHEUS_MULTIPROC_DIR, and each of them shows the sums.
+underscores. Labels are operations, providers, upstreams, models, statuses, reasons, types and
+lanes: few, and never text. Multiple workers write to files in the folder PROMETHEUS_MULTIPROC_DIR,
+and each of them shows the sums.
 """
 
 import os
