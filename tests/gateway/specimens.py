@@ -14,7 +14,7 @@ from textveil.gateway.protocols.field_rules import Act, LeafRule
 Text = Callable[[Act], Any]
 """What stands in a leaf; None to leave it out."""
 
-PLAIN = ("1", "x1", "DE", "30m", "https://example.org/mcp", "connector_gmail", "1x1")
+PLAIN = ("1", "x1", "DE", "30m", "https://example.org/mcp", "connector_gmail", "1x1", "2026-01-31")
 
 
 def specimens(rule: LeafRule, text: Text) -> list[Any]:

@@ -96,14 +96,14 @@ class ActivePolicy:
             RequestError: the gateway has keys, and the request has none of them, or its key must
                 wait.
         """
-        key_headers = {
-            name: _name_signer(headers[name]) for name in KEY_HEADERS if headers.get(name)
-        }
+        sent = {name: headers[name] for name in KEY_HEADERS if headers.get(name)}
+        key_headers = {name: _name_signer(value) for name, value in sent.items()}
         if self.keys is None:
             header, secret = next(iter(key_headers.items()), ("", ""))
             # The upstream may take either key, so both name the account; no header holds a NUL.
-            all_keys = "\0".join(key_headers.values()) or None
-            return Caller(account=account(all_keys), header=header, secret=secret)
+            # Nobody checks a signature here, and the name of its key is no secret.
+            secrets = [value for value in sent.values() if not SIGNATURE.match(value)]
+            return Caller(account=account("\0".join(secrets) or None), header=header, secret=secret)
         for header, value in key_headers.items():
             secret = _extract_bearer(value) if header == "authorization" else value
             if (key := self.keys.find(secret)) is not None:

@@ -51,20 +51,25 @@ def list_answer_messages(answer: JsonObject) -> list[JsonObject]:
     return [message] if isinstance(message, dict) else []
 
 
-_NOT_IN_NAMES = regex.compile(r"[^\p{L}\p{N}\s()\[\]\-<>]+")
+_NOT_IN_NAMES = regex.compile(r"[^\p{L}\p{N}\s()\[\]\-]+")
 
 
-def name_documents(changed: JsonPair, _: JsonPair) -> JsonObject:
-    """Leaves out of the names of documents what the API refuses there, such as placeholders have.
+def name_documents(body: JsonObject, dropped: str = "") -> JsonObject:
+    """Replaces characters in the names of documents that the API refuses there.
 
-    See `Operation.correct_offsets`.
+    It is done before they are read, where nothing is joined that stood apart, and once more behind
+    that, since placeholders have such characters, too.
+
+    Args:
+        body: the request.
+        dropped: characters that are left out.
     """
-    names = {
-        path: regex.sub("[<>]", "", _NOT_IN_NAMES.sub("-", name))
-        for path, name in _find_names(changed[1].get("messages"), ("messages",))
-    }
-    body: JsonObject = replace_leaves(changed[1], names)
-    return body
+    left_out = dict.fromkeys(map(ord, dropped))
+    found = _find_names(body.get("messages"), ("messages",))
+    named: JsonObject = replace_leaves(
+        body, {path: _NOT_IN_NAMES.sub("-", name.translate(left_out)) for path, name in found}
+    )
+    return named
 
 
 def _find_names(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
@@ -257,13 +262,19 @@ ERROR_TYPES = {
     429: "ThrottlingException",
     500: "InternalServerException",
 }
+ERROR_NAMES = frozenset(ERROR_TYPES.values()) | {
+    *("ModelNotReadyException", "ModelStreamErrorException", "ServiceQuotaExceededException"),
+    *("ServiceUnavailableException", "ValidationException"),
+}
+"""Types of errors, by their status where one is usual."""
 
 
 def get_error_type(refused: RequestError) -> str:
-    """Returns the type of an error; that of the upstream's error, if there is one."""
+    """Returns the type of an error; that of the upstream's error, if AWS has one of that name."""
     usual = "ValidationException" if refused.status < 500 else "ServiceUnavailableException"
     kind = refused.kind or ""
-    return kind if kind.endswith("Exception") else ERROR_TYPES.get(refused.status, usual)
+    kind = kind[:1].upper() + kind[1:]  # in a stream its first letter is small
+    return kind if kind in ERROR_NAMES else ERROR_TYPES.get(refused.status, usual)
 
 
 def build_error(refused: RequestError) -> JsonObject:
@@ -285,7 +296,8 @@ CONVERSE = Operation(
     message=MESSAGE,
     find_messages=find_messages,
     list_answer_messages=list_answer_messages,
-    correct_offsets=name_documents,
+    normalize=name_documents,
+    correct_offsets=lambda changed, _: name_documents(changed[1], "<>"),
     is_json_requested=_is_json_requested,
     build_error=build_error,
     build_error_headers=build_error_headers,

@@ -199,9 +199,9 @@ def choice(*words: str) -> LeafRule:
     return LeafRule(text=Act.PASS, shape=regex.compile("|".join(map(regex.escape, words))))
 
 
-def pattern(expression: str) -> LeafRule:
-    """Builds a rule that passes names and ids of a pattern without text."""
-    return LeafRule(text=Act.PASS, shape=regex.compile(expression), is_name=True)
+def pattern(expression: str, *, is_name: bool = True) -> LeafRule:
+    """Builds a rule that passes names and ids of a pattern, or settings that are none."""
+    return LeafRule(text=Act.PASS, shape=regex.compile(expression), is_name=is_name)
 
 
 def array(rule: LeafRule) -> LeafRule:

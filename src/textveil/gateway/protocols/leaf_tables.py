@@ -46,22 +46,23 @@ NAMED_RULES: Mapping[str, LeafRule] = {
     "ID": ID,
     "API_NAME": API_NAME,
     "CONNECTOR": pattern("connector_[a-z]{1,40}"),
-    "COUNTRY": pattern("[A-Za-z]{2}"),
-    "DATE": pattern(r"[0-9A-Za-z:.+\-]{1,40}"),
+    "COUNTRY": pattern("[A-Za-z]{2}", is_name=False),
+    "DATE": pattern(
+        r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:T[0-9:.]{1,15}(?:Z|[+\-][0-9:]{2,6})?)?", is_name=False
+    ),
     "DOMAIN": pattern(r"[A-Za-z0-9.*\-]{1,253}"),
-    "DURATION": pattern("-?[0-9]{1,6}[a-z]{0,2}"),
+    "DURATION": pattern("-?[0-9]{1,6}[a-z]{0,2}", is_name=False),
     # As `SEALED`, at OpenAI.
     "OPAQUE": pattern(r"[A-Za-z0-9+/=_.:\-]*"),
     # A program's URL, without parts that could be secret.
     "PROGRAM_URL": pattern(
         r"https?://[A-Za-z0-9.\-]{1,253}(?::[0-9]{1,5})?(?:/[A-Za-z0-9._~\-]{0,200}){0,20}"
     ),
-    "REGION": pattern("[a-z_]{1,20}"),
+    "REGION": pattern("[a-z_]{1,20}", is_name=False),
     # Values that only the upstream can read: signatures, encrypted content.
     "SEALED": pattern(r"[A-Za-z0-9+/=_\-]*"),
-    "SITE": pattern(r"[A-Za-z0-9*._:/\-]{1,256}"),
-    "SIZE": pattern(r"auto|[0-9]{1,5}x[0-9]{1,5}"),
-    "TIME": pattern(r"[0-9TZ:.+\-]{1,40}"),
+    "SIZE": pattern(r"auto|[0-9]{1,5}x[0-9]{1,5}", is_name=False),
+    "TIME": pattern(r"[0-9TZ:.+\-]{1,40}", is_name=False),
     "UPSTREAM_NAME": UPSTREAM_NAME,
     "VERSION": pattern(r"[A-Za-z0-9_.\-]{1,64}"),
 }

@@ -40,7 +40,7 @@ from textveil.gateway.protocols.operation import (
 )
 from textveil.gateway.protocols.partial_answers import PieceRestorer, is_json
 
-CALL_NAME = replace(pattern(r"[ -~]{1,255}"), is_name=False)
+CALL_NAME = pattern(r"[ -~]{1,255}", is_name=False)
 """Rule for LiteLLM's name of a call, or that of its client. It goes nowhere, so it may be anything."""
 MEDIA, IGNORED = any_value(Act.MEDIA), any_value(Act.DROP)
 

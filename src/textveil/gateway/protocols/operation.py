@@ -278,7 +278,7 @@ class Operation:
         remaining = dict(request)
         names = re.findall(r"{(\w+)", self.full_path)
         if not remaining.keys() >= set(names):
-            raise RequestError(400, "the name at the end of the path is not valid")
+            raise RequestError(400, "a name in the path is not valid")
         # Names of models may have slashes, which stay only at the end of a path.
         path = re.sub(
             r"{(\w+)(?::path)?}(/?)",

@@ -6,10 +6,12 @@ Not here: which values are text (`parsed_request`), and callers (`active_policy`
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
+
+import regex
 
 from textveil.gateway.errors import RequestError
 from textveil.gateway.protocols import Operation
@@ -23,6 +25,11 @@ MAX_DEPTH = 100
 
 MAX_STEPS = 8
 """Steps of a path that say where a request is nested too deeply."""
+
+
+MODEL_FIELD = regex.compile(r"(?:\w*_)?models?|modelName|fallbacks|preset")
+CONTENT_FIELDS = ("messages", "input", "contents", "prompt", "system", "tools", "metadata")
+"""Pattern of the fields that name models; fields of a request that do not."""
 
 
 async def read_request(
@@ -123,15 +130,23 @@ def get_media_type(headers: Mapping[str, str]) -> str:
 
 
 def list_models(body: dict[str, Any]) -> list[str | None]:
-    """Lists the models that may answer a request, with its fallbacks.
+    """Lists the models that may answer a request, with those that it names beside `model`.
 
-    It is [None] where the request names none.
+    Such as fallbacks, or a model for drafts. It is [None] where the request names none.
     """
-    lists = [body[name] for name in ("models", "fallbacks") if isinstance(body.get(name), list)]
-    entries = [entry for items in lists for entry in items]
-    names = [entry.get("model") if isinstance(entry, dict) else entry for entry in entries]
-    models = [entry for entry in (body.get("model"), *names) if isinstance(entry, str)]
-    return [*models] or [None]
+    settings = {name: value for name, value in body.items() if name not in CONTENT_FIELDS}
+    return [*_find_models(settings)] or [None]
+
+
+def _find_models(value: Any, is_model: bool = False) -> Iterator[str]:
+    if isinstance(value, str) and is_model:
+        yield value
+    elif isinstance(value, list):
+        for item in value:
+            yield from _find_models(item, is_model)
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            yield from _find_models(item, MODEL_FIELD.fullmatch(name) is not None)
 
 
 def _check_depth(body: dict[str, Any]) -> dict[str, Any]:
