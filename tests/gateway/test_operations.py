@@ -444,10 +444,7 @@ def test_what_looks_like_no_model_is_not_logged(privatizer, upstream, http, tmp_
     )
     with serving(gateway) as url:
         answers = [ask(http, url, model=model, logprobs=refused) for refused in (None, True)]
-    assert [each.status_code for each in answers] == [
-        400 if "@" in model or "GB82" in model else 200,
-        400,
-    ]
+    assert [each.status_code for each in answers] == [400 if "@" in model or "GB82" in model else 200, 400]
     assert [each["model"] for each in lines(path)[1:-1]] == [OTHER, OTHER]
 
 

@@ -331,9 +331,9 @@ FIELD_OPTIONS: dict[str, dict[str, SharedOption]] = {
         "suffixes": SharedOption(
             flag="--suffix",
             metavar="SUFFIX",
-            help="Let restore write files with this suffix, such as .csv, besides .txt and .md; "
-            "repeatable. A risk: a page, table or program that the assistant wrote can send the "
-            "originals away when you open it.",
+            help="Let restore write files with this suffix, such as .csv, too; else only .txt and "
+            ".md; repeatable. A risk: a page, table or program that the assistant wrote can send "
+            "the originals away when you open it.",
         ),
         "reveal": SharedOption(
             help="Let restore return the originals to the assistant, and so to its provider."

@@ -59,14 +59,8 @@ class _Arguments(BaseModel, extra="forbid", strict=True):
     """Arguments of a tool."""
 
 
-class ProtectArguments(_Arguments):
-    """Arguments of `protect`."""
-
-    path: str = Field(description="The file, absolute or relative to the user's folder.")
-
-
-class FindArguments(_Arguments):
-    """Arguments of `find`."""
+class FileArguments(_Arguments):
+    """Arguments of `protect` and `find`."""
 
     path: str = Field(description="The file, absolute or relative to the user's folder.")
 
@@ -240,7 +234,7 @@ class AssistantTools:
                 description="Reads a text file of the user and returns it with placeholders such "
                 "as <PERSON_1> for private values. The same value has the same placeholder in all "
                 "files.",
-                arguments=ProtectArguments,
+                arguments=FileArguments,
                 result=ProtectedFile,
                 run=self._protect,
             ),
@@ -248,7 +242,7 @@ class AssistantTools:
                 title="Find private values",
                 description="Says which types of private values a file has, and in which lines, "
                 "without the values.",
-                arguments=FindArguments,
+                arguments=FileArguments,
                 result=FoundPlaces,
                 run=self._find,
             ),
@@ -271,7 +265,7 @@ class AssistantTools:
 
     # ---- the tools -------------------------------------------------------------------------------
 
-    def _protect(self, arguments: ProtectArguments) -> ProtectedFile:
+    def _protect(self, arguments: FileArguments) -> ProtectedFile:
         text = self._read.read_text(arguments.path, self.limit)
         # The user need not have written what is in the file.
         result = self.protector.protect(text, self.session, source="tool")
@@ -283,7 +277,7 @@ class AssistantTools:
             unmeasured=list(result.unmeasured),
         )
 
-    def _find(self, arguments: FindArguments) -> FoundPlaces:
+    def _find(self, arguments: FileArguments) -> FoundPlaces:
         text = self._read.read_text(arguments.path, self.limit)
         lengths = (len(line) + 1 for line in text.split("\n"))
         line_starts = list(accumulate(lengths, initial=0))
