@@ -102,8 +102,9 @@ def test_what_is_no_text_or_too_large_is_refused_without_a_word_of_it(
 
 def test_folders_and_devices_are_no_files(places) -> None:
     access, inside, _ = places
-    os.mkfifo(inside / "pipe")  # nobody writes into it: opening must not wait
-    for path in ("deep", "pipe"):
+    (inside / "deep.txt").mkdir()
+    os.mkfifo(inside / "pipe.txt")  # nobody writes into it: opening must not wait
+    for path in ("deep.txt", "pipe.txt"):
         with pytest.raises(InputError, match="to a file, not to a folder or device"):
             access.read_text(path, 100)
         with pytest.raises(InputError, match="to a file, not to a folder or device"):
@@ -149,6 +150,22 @@ def test_a_file_is_written_whole_for_its_owner_and_overwritten_only_if_asked(pla
     assert written.read_text() == "other"
     with pytest.raises(InputError, match="existing folder"):
         access.write_text("none/new.txt", "x", overwrite=False)
+
+
+@pytest.mark.parametrize(
+    "path", ["new", "new.html", "new.csv", "new.txt.command", "deep/new.", "new.md ", "link.txt"]
+)
+def test_only_plain_text_is_written(places, path) -> None:
+    access, inside, _ = places
+    (inside / "link.txt").symlink_to("linked.sh")
+    before = sorted(inside.rglob("*"))
+    for overwrite in (False, True):
+        with pytest.raises(InputError, match=r"must end with \.txt or \.md;.*--suffix"):
+            access.write_text(path, CANARY, overwrite=overwrite)
+    assert sorted(inside.rglob("*")) == before
+    more = FolderAccess([str(inside)], option="--output", suffixes=[".csv"])
+    for allowed in ("new.csv", "new.CSV", "new.TXT", "new.md"):
+        assert more.write_text(allowed, CANARY, overwrite=True) == allowed
 
 
 @pytest.mark.parametrize("overwrite", [False, True])

@@ -74,10 +74,10 @@ def mcp(
 
     protect returns a file of --folder with placeholders for private values. find says which types
     of private values a file has, and in which lines. restore writes a text of the assistant with
-    the originals into --output, from which the assistant can read nothing. No tool returns an
-    original, unless you give --reveal. The assistant starts this command, or gets its address.
-    Originals are remembered until the server ends, or in --session. The gateway before other tool
-    servers is `textveil gateway mcp`.
+    the originals into --output, as .txt or .md; the assistant can read nothing there. No tool
+    returns an original, unless you give --reveal. The assistant starts this command, or gets its
+    address. Originals are remembered until the server ends, or in --session. The gateway before
+    other tool servers is `textveil gateway mcp`.
     """
     require("mcp", "uvicorn", "httpx2")
     from textveil.gateway import is_local, listen, read_mcp_key, serve_http, serve_stdio

@@ -328,6 +328,13 @@ FIELD_OPTIONS: dict[str, dict[str, SharedOption]] = {
             help="The folder for restored texts, apart from --folder. The assistant writes there "
             "and reads nothing. Without it there is no tool `restore`.",
         ),
+        "suffixes": SharedOption(
+            flag="--suffix",
+            metavar="SUFFIX",
+            help="Let restore write files with this suffix, such as .csv, too; else only .txt and "
+            ".md; repeatable. A risk: a page, table or program that the assistant wrote can send "
+            "the originals away when you open it.",
+        ),
         "reveal": SharedOption(
             help="Let restore return the originals to the assistant, and so to its provider."
         ),

@@ -21,6 +21,9 @@ _READ_FLAGS = os.O_RDONLY | sum(
 )
 
 
+PLAIN_SUFFIXES = (".txt", ".md")
+"""Suffixes of files that programs show, and neither run nor compute."""
+
 NO_FILE = "the path must lead to a file, not to a folder or device"
 
 
@@ -30,20 +33,29 @@ class FolderAccess:
     Args:
         folders: existing folders. A relative path of a file leads from the first in which it is.
         option: the option that named them, for messages.
+        suffixes: suffixes, in small letters, of files that may be written besides
+            `PLAIN_SUFFIXES`.
 
     Raises:
         ConfigError: one is no folder.
     """
 
-    def __init__(self, folders: Sequence[str], *, option: str) -> None:
+    def __init__(
+        self, folders: Sequence[str], *, option: str, suffixes: Sequence[str] = ()
+    ) -> None:
         for folder in folders:
             if not os.path.isdir(folder):
                 raise ConfigError(f"{option} must be an existing folder, got {quote_file(folder)}")
         self._roots = [os.path.realpath(folder) for folder in folders]
         self._option = option
+        self._suffixes = tuple(dict.fromkeys((*PLAIN_SUFFIXES, *suffixes)))
 
     def __repr__(self) -> str:
         return f"FolderAccess({len(self._roots)})"
+
+    def describe_suffixes(self) -> str:
+        """Returns the suffixes of files that may be written, in words."""
+        return " or ".join(self._suffixes)
 
     def overlaps(self, other: "FolderAccess") -> bool:
         """Says whether a folder lies in one of another access, or is one of them."""
@@ -108,10 +120,15 @@ class FolderAccess:
             The path, relative to the folder.
 
         Raises:
-            InputError: the path is outside, or there is such a file. OutputError: it cannot be
-                written; it is then as it was.
+            InputError: the path is outside, has another suffix, or there is such a file.
+                OutputError: it cannot be written; it is then as it was.
         """
         resolved, shown = self._resolve(path)
+        if os.path.splitext(resolved)[1].lower() not in self._suffixes:
+            raise InputError(
+                f"the name of the file must end with {self.describe_suffixes()}; the user can "
+                "allow more (--suffix)"
+            )
         if not os.path.isdir(os.path.dirname(resolved)):
             raise InputError(f"the file must be in an existing folder; {self._describe_place()}")
         if os.path.lexists(resolved) and not os.path.isfile(resolved):

@@ -6,13 +6,14 @@ Not here: how clients reach it (`mcp_serving`), which files may be read and writ
 
 The assistant is a language model: what a tool returns is sent away. So
 
-- `protect` returns a file as it is released. It takes no text: an assistant that could protect a
-  list of guesses would see which of them has a placeholder already.
-- `find` returns types and lines, and no column, which would tell how long a value is. In a text of
-  the assistant itself it returns places, and knows nothing of the session.
+- `protect` returns a file as it is released.
+- `find` returns types and lines, and no column, which would tell how long a value is.
+- Neither takes a text: of a list of guesses an assistant would see which has a placeholder already,
+  and which is in the user's own lists (`protect.always`, `protect.never`).
 - `restore` writes the originals into a folder from which nothing is read: the assistant could put
   letters around a placeholder, so that the original is not recognized when it is protected again.
-  It returns no length.
+  It writes plain text only: a page, a table or a program could send the originals away once the
+  user opens it. It returns no length.
 """
 
 from bisect import bisect_right
@@ -58,17 +59,10 @@ class _Arguments(BaseModel, extra="forbid", strict=True):
     """Arguments of a tool."""
 
 
-class ProtectArguments(_Arguments):
-    """Arguments of `protect`."""
+class FileArguments(_Arguments):
+    """Arguments of `protect` and `find`."""
 
     path: str = Field(description="The file, absolute or relative to the user's folder.")
-
-
-class FindArguments(_Arguments):
-    """Arguments of `find`."""
-
-    path: str | None = Field(None, description="A file, absolute or relative to the user's folder.")
-    text: str | None = Field(None, description="A text in place of a file.")
 
 
 class RestoreArguments(_Arguments):
@@ -96,8 +90,6 @@ class PrivatePlace(BaseModel):
     type: str
     hidden: bool = Field(description="Whether protect would hide it.")
     line: int = Field(description="Its line, from 1.")
-    start: int | None = Field(None, description="Its first character; only in a given text.")
-    end: int | None = Field(None, description="One past its last character.")
 
 
 class FoundPlaces(BaseModel):
@@ -188,6 +180,7 @@ class AssistantTools:
         session: remembers the hidden values; one for all clients.
         folders: folders whose files are read.
         output: the folder in which restored texts are written; "" to write none.
+        suffixes: suffixes of files that may be written besides those of plain text.
         reveal: whether `restore` may return the originals to the assistant.
         limit: the most bytes of a file, and the most characters of a text.
     """
@@ -196,6 +189,7 @@ class AssistantTools:
     session: Session = Field(default_factory=Session)
     folders: tuple[str, ...]
     output: str = ""
+    suffixes: tuple[Annotated[str, Field(pattern=r"^\.[a-z0-9]+$")], ...] = ()
     reveal: bool = False
     limit: Annotated[int, Field(ge=1)] = 1_000_000
 
@@ -216,7 +210,9 @@ class AssistantTools:
 
     @cached_property
     def _written(self) -> FolderAccess | None:
-        return FolderAccess([self.output], option="--output") if self.output else None
+        if not self.output:
+            return None
+        return FolderAccess([self.output], option="--output", suffixes=self.suffixes)
 
     def refuse_readable(self, path: str) -> None:
         """Refuses a session file that the assistant could read.
@@ -238,22 +234,24 @@ class AssistantTools:
                 description="Reads a text file of the user and returns it with placeholders such "
                 "as <PERSON_1> for private values. The same value has the same placeholder in all "
                 "files.",
-                arguments=ProtectArguments,
+                arguments=FileArguments,
                 result=ProtectedFile,
                 run=self._protect,
             ),
             "find": OfferedTool(
                 title="Find private values",
-                description="Says which types of private values a file or a text has, and where, "
+                description="Says which types of private values a file has, and in which lines, "
                 "without the values.",
-                arguments=FindArguments,
+                arguments=FileArguments,
                 result=FoundPlaces,
                 run=self._find,
             ),
         }
         if self.output or self.reveal:
-            writes = "writes the text into a file for the user, which you cannot read"
-            acts = [writes] * bool(self.output) + ["returns it"] * self.reveal
+            acts = ["returns it"] * self.reveal
+            if self._written is not None:
+                kinds = self._written.describe_suffixes()
+                acts.insert(0, f"writes the text into a file ({kinds}) that you cannot read")
             tools["restore"] = OfferedTool(
                 title="Write a text with the originals",
                 description="Puts the originals back in place of placeholders and "
@@ -267,7 +265,7 @@ class AssistantTools:
 
     # ---- the tools -------------------------------------------------------------------------------
 
-    def _protect(self, arguments: ProtectArguments) -> ProtectedFile:
+    def _protect(self, arguments: FileArguments) -> ProtectedFile:
         text = self._read.read_text(arguments.path, self.limit)
         # The user need not have written what is in the file.
         result = self.protector.protect(text, self.session, source="tool")
@@ -279,13 +277,8 @@ class AssistantTools:
             unmeasured=list(result.unmeasured),
         )
 
-    def _find(self, arguments: FindArguments) -> FoundPlaces:
-        if (arguments.path is None) == (arguments.text is None):
-            raise InputError("find needs either path or text")
-        text, is_file = arguments.text or "", arguments.path is not None
-        if arguments.path is not None:
-            text = self._read.read_text(arguments.path, self.limit)
-        self._check_length(text)
+    def _find(self, arguments: FileArguments) -> FoundPlaces:
+        text = self._read.read_text(arguments.path, self.limit)
         lengths = (len(line) + 1 for line in text.split("\n"))
         line_starts = list(accumulate(lengths, initial=0))
         places = [
@@ -293,8 +286,6 @@ class AssistantTools:
                 type=finding.type,
                 hidden=finding.hidden,
                 line=bisect_right(line_starts, finding.start),
-                start=None if is_file else finding.start,
-                end=None if is_file else finding.end,
             )
             for finding in self.protector.find(text)
         ]
@@ -302,7 +293,8 @@ class AssistantTools:
         return FoundPlaces(places=places, hidden=dict(sorted(hidden.items())))
 
     def _restore(self, arguments: RestoreArguments) -> RestoredText:
-        self._check_length(arguments.text)
+        if len(arguments.text) > self.limit:
+            raise InputError(f"the text must have at most {self.limit:,} characters (--limit)")
         if arguments.output is None and not self.reveal:
             raise InputError("restore needs output, the name of the file to write")
         if arguments.output is not None and self._written is None:
@@ -319,10 +311,6 @@ class AssistantTools:
             restored=dict(sorted(counts.items())),
             left=restorer.unresolved,
         )
-
-    def _check_length(self, text: str) -> None:
-        if len(text) > self.limit:
-            raise InputError(f"the text must have at most {self.limit:,} characters (--limit)")
 
     # ---- the server ------------------------------------------------------------------------------
 
