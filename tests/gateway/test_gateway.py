@@ -765,7 +765,7 @@ def test_options_that_are_wrong(privatizer, change):
     assert CANARY not in str(error.value)
 
 
-SERVES = r"textveil: serving clients of Anthropic at (?P<at>{0}:\d+) and of OpenAI at (?P=at)/v1\n"
+SERVES = r"textveil: serving clients of most APIs at (?P<at>{0}:\d+) and of OpenAI at (?P=at)/v1\n"
 
 
 @pytest.mark.parametrize("number", first_of_each([signal.SIGTERM, signal.SIGINT]))

@@ -129,14 +129,14 @@ def serve(
     """Run a gateway to a language model: it protects requests and restores answers.
 
     Serves the APIs of OpenAI (chat completions, responses, completions, embeddings, moderations,
-    models) and Anthropic (messages). Set the base URL of any of their clients to the address that
-    is printed. Its API key is forwarded, or the gateway checks its own keys, if a --policy names
-    them. Every text of a request is protected, also results and arguments of tools. Content that
-    cannot be protected is refused, such as images. No text is logged. Each
-    message of a conversation is released once; later requests send the same release again. For
-    that, releases are kept in memory for a day, or encrypted in --store. Answers carry their
-    statement in the header textveil-statement. Without --profile or --mechanism the profile is
-    `prompt`.
+    models; also as Azure has them), Anthropic (messages), Gemini, Ollama and Bedrock (Converse).
+    Set the base URL of any of their clients to the address that is printed. Its API key is
+    forwarded, or the gateway checks its own keys, if a --policy names them. Every text of a request
+    is protected, also results and arguments of tools. Content that cannot be protected is refused,
+    such as images. No text is logged. Each message of a conversation is released once; later
+    requests send the same release again. For that, releases are kept in memory for a day, or
+    encrypted in --store. Answers carry their statement in the header textveil-statement. Without
+    --profile or --mechanism the profile is `prompt`.
     """
     require("starlette", "httpx2", "uvicorn", "prometheus_client")
     from textveil.gateway import (
@@ -290,7 +290,7 @@ def _print_address(policy: Policy, host: str, port: int, *, has_page: bool) -> N
             "textveil: warning: other machines can reach the gateway, without keys or unencrypted"
         )
     console.note(
-        f"textveil: serving clients of Anthropic at {address} and of OpenAI at {address}/v1"
+        f"textveil: serving clients of most APIs at {address} and of OpenAI at {address}/v1"
     )
     if has_page:
         console.note(f"textveil: the playground is at {address}/")
