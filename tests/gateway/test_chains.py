@@ -244,7 +244,7 @@ def test_tools_are_released_anew_behind_other_rows(hiding, store, scans, monkeyp
     said = [("user", "Greet anna@example.org.")]
     ask_with_tools(served, said)
     # As if the first message had been forgotten, and were released differently.
-    monkeypatch.setattr(MessageChain, "_digest_rows", lambda self, count: "other")
+    monkeypatch.setattr(MessageChain, "_digest_rows", lambda self, count: b"other")
     ask_with_tools(served, [*said, ("assistant", "Done."), ("user", "Thanks.")])
     assert len(scans) == 4
 

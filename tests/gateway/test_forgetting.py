@@ -8,6 +8,7 @@ from tests.gateway.servers import answer_of, serving, serving_upstream, stream_o
 
 from textveil import Privatizer
 from textveil.gateway import Gateway, ServingOptions
+from textveil.gateway.request_flow import RequestFlow
 from textveil.session import MessageChain, SessionStore
 from textveil.session.database_store import CONVERSATIONS_SESSION
 
@@ -126,6 +127,182 @@ def hold_conversation(hiding, store, route, stream=False):
 )
 def test_an_original_is_gone(hiding, store, route, stream) -> None:
     assert MAIL not in hold_conversation(hiding, store, route, stream)
+
+
+TOOLS = [
+    {"type": "function", "function": {"name": "find", "description": f"Finds people. Ask {MAIL}."}}
+]
+
+
+def post(url, body, **headers):
+    with httpx2.Client(trust_env=False, timeout=None) as http:
+        return http.post(url, json=body, headers=headers)
+
+
+def say_mail(asked):
+    return answer_of({"content": "ask <EMAIL_1>"})
+
+
+def forget_tools(hiding, store, later_tools, first="Hello."):
+    """Forgets what a tool's description holds; returns what was kept, and both first turns with all that was sent."""
+    with serving_upstream(say_mail) as upstream:
+        gateway = Gateway(privatizer=hiding, upstream=upstream.url, store=store)
+        with serving(gateway) as address:
+            url = f"{address}/chat/completions"
+            start = {"role": "user", "content": first}
+            turn = {"model": "m", "messages": [start], "tools": TOOLS}
+            answer = post(url, turn).json()["choices"][0]["message"]
+            assert answer["content"] == f"ask {MAIL}"
+            assert MAIL in read_rows(gateway)
+            more = [start, answer, {"role": "user", "content": "go on"}]
+            response = post(
+                url, {"model": "m", "messages": more, "tools": later_tools}, **{HEADER: "EMAIL"}
+            )
+            assert response.headers[HEADER] == "1"
+            assert response.json()["choices"][0]["message"]["content"] == "ask <EMAIL_1>"
+            kept = read_rows(gateway)
+            again = post(url, turn).json()["choices"][0]["message"]["content"]
+            edited = [start, {**answer, "content": "no"}, {"role": "user", "content": OTHER}]
+            post(url, {"model": "m", "messages": edited, "tools": TOOLS})
+        assert not upstream.shows(MAIL)
+        return kept, again, upstream.bodies
+
+
+CHANGED_TOOLS = [{"type": "function", "function": {"name": "find", "description": "Finds."}}]
+
+
+@pytest.mark.parametrize("tools", [TOOLS, CHANGED_TOOLS], ids=["same", "changed"])
+def test_what_stood_beside_an_earlier_message_is_gone(hiding, store, tools) -> None:
+    kept, again, sent = forget_tools(hiding, store, tools)
+    assert MAIL not in kept
+    assert again == "ask <EMAIL_1>"
+    assert sent[2]["tools"] == sent[0]["tools"]
+
+
+def test_a_forgotten_placeholder_does_not_get_another_value_in_a_branch(hiding, store) -> None:
+    """The branch does not know that the name is taken, so its tools are released anew."""
+    _, _, sent = forget_tools(hiding, store, TOOLS)
+    assert sent[3]["messages"][-1]["content"] not in json.dumps(sent[3]["tools"])
+
+
+def test_a_gateway_that_rewrites_only_the_chain_is_caught(hiding, store, monkeypatch) -> None:
+    monkeypatch.setattr(type(store.links("anna")), "find_beside", lambda *_: {})
+    kept, again, _ = forget_tools(hiding, store, TOOLS)
+    assert MAIL in kept
+    assert again == f"ask {MAIL}"
+
+
+def forget_thoughts(hiding, store, tools):
+    """Forgets in a conversation whose answers return without their thoughts; returns what was kept, and the answer to
+    those that return with them."""
+
+    def think(_):
+        parts = [{"text": "Is it <EMAIL_1>?", "thought": True}, {"text": "It is <EMAIL_1>."}]
+        content = {"role": "model", "parts": parts}
+        return {"candidates": [{"content": content, "finishReason": "STOP", "index": 0}]}
+
+    with serving_upstream(think) as upstream:
+        gateway = Gateway(privatizer=hiding, upstream=upstream.url, store=store)
+        with serving(gateway, "/v1beta/models/gemini-3-flash:generateContent") as url:
+            start = {"role": "user", "parts": [{"text": "Who?" if tools else f"Who is {MAIL}?"}]}
+            declared = [{"name": "find", "description": f"Finds people. Ask {MAIL}."}]
+            more = {"tools": [{"functionDeclarations": declared}]} if tools else {}
+            full = post(url, {"contents": [start], **more}).json()["candidates"][0]["content"]
+            assert [part["text"] for part in full["parts"]] == [f"Is it {MAIL}?", f"It is {MAIL}."]
+            bare, on = (
+                {**full, "parts": full["parts"][1:]},
+                {"role": "user", "parts": [{"text": "go on"}]},
+            )
+            response = post(url, {"contents": [start, bare, on], **more}, **{HEADER: "<EMAIL_1>"})
+            assert response.headers[HEADER] == "1"
+            kept = read_rows(gateway)
+            again = post(url, {"contents": [start, full, on]})
+        assert not upstream.shows(MAIL)
+        return kept, again.json()["candidates"][0]["content"]["parts"][1]["text"]
+
+
+@pytest.mark.parametrize("tools", [True, False])
+def test_answers_that_were_stored_in_other_forms_forget_it_too(hiding, store, tools) -> None:
+    kept, again = forget_thoughts(hiding, store, tools)
+    assert MAIL not in kept
+    assert again == "It is <EMAIL_1>."
+
+
+@pytest.mark.parametrize("tools", [True, False])
+def test_a_gateway_that_rewrites_only_the_form_that_came_back_is_caught(
+    hiding, store, monkeypatch, tools
+) -> None:
+    monkeypatch.setattr(type(store.links("anna")), "find_beside", lambda *_: {})
+    kept, again = forget_thoughts(hiding, store, tools)
+    assert MAIL in kept
+    assert again == ("It is " + (MAIL if tools else "<EMAIL_1>") + ".")
+
+
+def forget_dry(hiding, store):
+    """The status and the text of a dry run that is to forget, and the answer to the request after it."""
+    with serving_upstream(repeat) as upstream:
+        gateway = Gateway(privatizer=hiding, upstream=upstream.url, store=store)
+        with serving(gateway) as address:
+            client = Conversation(address, "chat/completions")
+            client.ask(f"write to {MAIL}")
+            body = {"model": "m", "messages": [*client.messages, {"role": "user", "content": "?"}]}
+            response = post(
+                f"{address}/chat/completions", body, **{"textveil-dry-run": "1", HEADER: "EMAIL"}
+            )
+            assert len(upstream.asked) == 1
+            return response.status_code, response.text, client.ask("go on")[1]
+
+
+def test_a_dry_run_forgets_nothing(hiding, store) -> None:
+    status, said, answer = forget_dry(hiding, store)
+    assert (status, answer) == (400, f"noted {MAIL} and go on")
+    assert HEADER in said
+    assert "textveil-dry-run" in said
+    assert MAIL not in said
+
+
+def test_a_dry_run_that_forgets_is_caught(hiding, store, monkeypatch) -> None:
+    release = RequestFlow.release
+
+    def forget_in_dry_runs(self, prepared, _):
+        return release(self, prepared, "EMAIL" if self._record.dry else None)
+
+    monkeypatch.setattr(RequestFlow, "release", forget_in_dry_runs)
+    monkeypatch.setattr("textveil.gateway.api_routes.FORGET_HEADER", "another")
+    status, _, answer = forget_dry(hiding, store)
+    assert status == 200
+    assert answer != f"noted {MAIL} and go on"
+
+
+def test_another_conversation_with_one_system_prompt_keeps_its_own(hiding, store) -> None:
+    """Even the same value, and another under the same placeholder."""
+    with serving_upstream(repeat) as upstream:
+        gateway = Gateway(privatizer=hiding, upstream=upstream.url, store=store)
+        with serving(gateway) as address:
+            clients = [Conversation(address, "chat/completions") for _ in range(3)]
+            texts = [f"write to {MAIL}", f"to {MAIL}, please", f"write to {OTHER}"]
+            for client, text in zip(clients, texts, strict=True):
+                client.messages.append({"role": "system", "content": "Be kind."})
+                client.ask(text)
+            _, answer = clients[0].ask("go on", **{HEADER: "<EMAIL_1>"})
+            assert answer == "noted <EMAIL_1> and go on"
+            said = [client.ask("go on")[1] for client in clients[1:]]
+            assert said == [f"noted {MAIL} and go on", f"noted {OTHER} and go on"]
+
+
+def test_a_second_time_forgets_what_came_since(hiding, store) -> None:
+    with serving_upstream(repeat) as upstream:
+        gateway = Gateway(privatizer=hiding, upstream=upstream.url, store=store)
+        with serving(gateway) as address:
+            client = Conversation(address, "chat/completions")
+            client.more = {"tools": TOOLS}
+            client.ask("Hello.")
+            client.ask("go on", **{HEADER: "EMAIL"})
+            client.ask(f"write to {MAIL}")
+            assert MAIL in read_rows(gateway)
+            response, _ = client.ask("and on", **{HEADER: "EMAIL"})
+            assert response.status_code == 200
+            assert MAIL not in read_rows(gateway)
 
 
 @pytest.mark.parametrize("part", ["_filter_repeats", "links"])

@@ -38,6 +38,21 @@ def test_rows_stay_or_are_replaced(opened):
     assert opened("berta").derive_name(b"a") != one
 
 
+def test_rows_are_found_by_what_they_stand_behind(opened):
+    links = opened("anna")
+    names = [links.derive_name(bytes([i])) for i in range(5)]
+    first, second, *rows = names
+    marked = [f"{first.hex()} {second.hex()} [1]", f"{second.hex()} [2]", '["ab cd [3]"]']
+    links.add({name: row.encode() for name, row in zip(rows, marked, strict=True)}, {})
+    links.add({first: f"{first.hex()} not a mark".encode()}, {})
+    found = opened("anna").find_beside([first])
+    assert {name: row.rstrip() for name, row in found.items()} == {rows[0]: marked[0].encode()}
+    links.add({}, {rows[0]: marked[1].encode(), rows[1]: b"[2]"})
+    assert opened("anna").find_beside([first]) == {}
+    assert set(opened("anna").find_beside([first, second])) == {rows[0]}
+    assert opened("berta").find_beside([]) == {}
+
+
 def test_a_row_is_swapped_only_where_it_is_as_it_was(opened):
     links, other = opened("anna"), opened("anna")
     name = links.derive_name(b"a")

@@ -38,6 +38,11 @@ DRY_RUN_HEADER = "textveil-dry-run"
 Then no upstream is asked; 0 is the default.
 """
 
+FORGETS_REALLY = (
+    f"{DRY_RUN_HEADER} cannot be combined with {FORGET_HEADER}, which forgets for good: send one of "
+    "them. Nothing was forgotten or sent"
+)
+
 FIELD_HEADER = "textveil-field"
 """Response header with the path of a refused field."""
 
@@ -170,6 +175,9 @@ async def _respond(
     process: ServerProcess = request.state.process
     original, guardrail = body, operation.guardrail
     record.dry = _is_dry(request) and guardrail is None  # a guardrail asks nobody, either way
+    forget = request.headers.get(FORGET_HEADER)
+    if record.dry and forget is not None:
+        raise RequestError(400, FORGETS_REALLY)
     if guardrail is not None:
         body = guardrail.read(body, request.headers)
     flow = RequestFlow(gateway, operation, body, caller.account, record)
@@ -185,7 +193,6 @@ async def _respond(
         ):
             prepared = await process.short_pool.run(flow.prepare, request.headers.get(RETRY_HEADER))
             pool = process.choose_pool(prepared.new_characters)
-            forget = request.headers.get(FORGET_HEADER)
             released, headers = await pool.run(flow.release, prepared, forget)
     if guardrail is not None or record.dry:
         record.note_answer(0)

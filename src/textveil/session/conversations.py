@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, get_args, get_type_
 from pydantic import BaseModel, ConfigDict, TypeAdapter, create_model
 
 from textveil.detect import may_hold
-from textveil.session.forgetting import ForgottenValues, drop_forgotten
+from textveil.session.forgetting import ForgottenValues, drop_forgotten, read_marks
 from textveil.session.snapshot import FACT_KINDS, Facts, SessionDelta, Snapshot, Source
 from textveil.session.spending import ALL_TABLES, Spend, sum_spends
 from textveil.session.state import Session
@@ -120,6 +120,9 @@ class LinkStore(Protocol):
 
     def get(self, names: Sequence[bytes]) -> dict[bytes, bytes]:
         """Returns the existing rows among some names, those of a chain in order."""
+
+    def find_beside(self, names: Sequence[bytes]) -> dict[bytes, bytes]:
+        """Returns the rows whose first mark is one of some names; see `read_marks`."""
 
     def get_child(self, name: bytes, parents: Mapping[bytes, bytes]) -> bytes | None:
         """Returns a row that follows others; None if they have changed.
@@ -227,21 +230,27 @@ class Link:
         texts: its texts as they were sent.
         statement: the statement about the release; None for an answer.
         facts: additions to the session, by kind.
+        marks: of a context or an answer, whose names later requests cannot derive: the names of
+            the message it stands behind, and of the row that repeats it; so `forget` finds them.
+            A context that is sent again has the digest of the rows before it, too.
     """
 
     texts: tuple[str, ...] = field(repr=False)
     statement: dict[str, Any] | None
     facts: Mapping[str, Mapping[Any, Any]] = field(default_factory=dict, repr=False)
+    marks: tuple[bytes, ...] = ()
 
     def dump(self) -> bytes:
         """Serializes the link."""
-        return json.dumps([self.texts, self.statement, dump_facts(self.facts)]).encode()
+        content = json.dumps([self.texts, self.statement, dump_facts(self.facts)])
+        return "".join([*(f"{mark.hex()} " for mark in self.marks), content]).encode()
 
     @classmethod
     def read(cls, content: bytes) -> "Link":
-        """Parses a link that `dump_facts` serialized."""
-        texts, statement, facts = _build_link_codec().validate_json(content)
-        return cls(texts=texts, statement=statement, facts=_build_maps(facts))
+        """Parses a link that `dump` serialized."""
+        codec, marks = _build_link_codec(), read_marks(content)
+        texts, statement, facts = codec.validate_json(content[content.index(b"[") :])
+        return cls(texts=texts, statement=statement, facts=_build_maps(facts), marks=marks)
 
 
 class PrefixCache:
@@ -357,7 +366,7 @@ class MessageChain:
         # Answers follow the last message: the context is not sent again.
         self._last_name, self._message_count = names[-1], len(messages)
         self._context_names = [
-            store.derive_name(b"context", names[min(1, len(messages))], message.canonical)
+            store.derive_name(b"behind", names[min(1, len(messages))], message.canonical)
             for message in context
         ]
         for message in context:
@@ -368,7 +377,7 @@ class MessageChain:
         self.links: list[Link] = []
         # The row of each link; None for a link that has none in this chain.
         self._rows: list[bytes | None] = []
-        self._digests: dict[int, str] = {}
+        self._digests: dict[int, bytes] = {}
         state = Snapshot()
         if self.can_continue:
             rows = state_rows + [
@@ -431,9 +440,11 @@ class MessageChain:
     def forget(self, names: Iterable[str]) -> int:
         """Forgets the originals of some placeholders, in this conversation and from now on.
 
-        The rows of its messages are written anew, without them; conversations that begin alike
-        share those. Answers keep the placeholders as they are. Where such a value occurs in a new
-        message, it is judged anew and gets another placeholder. Call it after `release`.
+        The rows of its messages are written anew, without them, and so are those behind them:
+        earlier contexts, and answers in each form in which a client may send them back.
+        Conversations that begin alike share those. Answers keep the placeholders as they are. Where
+        such a value occurs in a new message, it is judged anew and gets another placeholder. Call
+        it after `release`.
 
         Args:
             names: see `Session.forget`.
@@ -444,7 +455,7 @@ class MessageChain:
         Raises:
             InputError: the conversation has no such placeholder; nothing is forgotten.
         """
-        session = self.session
+        session, names = self.session, list(names)
         forgotten = ForgottenValues(session.snapshot().placeholders.values(), names)
         replacements: dict[bytes, bytes] = {}
         for i, link in enumerate(self.links):
@@ -454,33 +465,51 @@ class MessageChain:
             self.links[i] = replace(link, facts=facts)
             if self._rows[i] is not None:
                 self._rows[i] = replacements[self._names[i]] = self.links[i].dump()
-        replacements |= self._filter_repeats(forgotten)
+        beside = self._store.find_beside(self._names[: self._message_count])
+        replacements = self._filter_beside(beside, forgotten, names) | replacements
         self._digests.clear()
         if self._cache is not None:
             self._cache.clear()
         self._store.add({}, replacements)
-        self._store.get(self._names)  # so that the first message counts as the last used
+        # So that the first message counts as the last used, and each row before those behind it.
+        self._store.get([*self._names, *reversed(beside)])
         session.adopt(drop_forgotten(session.snapshot(), forgotten))
         return len(forgotten.names)
 
-    def _filter_repeats(self, forgotten: ForgottenValues) -> dict[bytes, bytes]:
-        """Returns the rows that repeat messages and contexts, where they held a value."""
+    def _filter_beside(
+        self, beside: Mapping[bytes, bytes], forgotten: ForgottenValues, names: Sequence[str]
+    ) -> dict[bytes, bytes]:
+        """Returns other rows that held a value: contexts, other forms of answers, and repeats.
+
+        Args:
+            beside: contexts and answers behind any of the messages.
+            forgotten: the values.
+            names: what the client named. A context that was sent at another time may have other
+                spellings of a value, or more of a type.
+        """
+        known = set(self.session.snapshot().placeholders.values())
         digest = self._config_digest.encode()
-        repeat_names = [
-            self._store.derive_name(b"message", digest, message.canonical)
+        repeats = {
+            self._store.derive_name(b"message", digest, message.canonical): forgotten
             for message in self._messages
-        ]
-        rows = self._store.get([*repeat_names, *self._context_names])
+        }
         filtered: dict[bytes, bytes] = {}
-        for name in {*repeat_names} & rows.keys():
-            facts = forgotten.filter_facts(parse_facts(rows[name]))
+        for name, row in beside.items():
+            link = Link.read(row)
+            more = {*link.facts.get("placeholders", {}).values()} - known
+            values = ForgottenValues(known | more, names) if more else forgotten
+            facts = values.filter_facts(link.facts)
+            if facts != link.facts:
+                filtered[name] = replace(link, facts=facts).dump()
+            repeats[link.marks[1]] = values
+        return filtered | self._filter_repeats(repeats)
+
+    def _filter_repeats(self, repeats: Mapping[bytes, ForgottenValues]) -> dict[bytes, bytes]:
+        """Returns the rows that repeat messages, without the values to forget in each."""
+        filtered: dict[bytes, bytes] = {}
+        for name, row in self._store.get(list(repeats)).items():
+            facts = repeats[name].filter_facts(parse_facts(row))
             filtered[name] = _dump_row(facts.get("private", {}), facts.get("drawn", {}))
-        for name in {*self._context_names} & rows.keys():
-            last_name, row_digest, link = _read_context_row(rows[name])
-            facts = forgotten.filter_facts(link.facts)
-            filtered[name] = _dump_context_row(
-                bytes.fromhex(last_name), row_digest, replace(link, facts=facts)
-            )
         return filtered
 
     def _repeat_context(self, message: Utterance, rows: Mapping[bytes, bytes]) -> bool:
@@ -493,8 +522,9 @@ class MessageChain:
         number = len(self.links) - self._message_count
         if number < 0 or self._context_names[number] not in rows:
             return False
-        last_name, digest, link = _read_context_row(rows[self._context_names[number]])
-        names = [name.hex() for name in self._names[: self._message_count]]
+        link = Link.read(rows[self._context_names[number]])
+        last_name, _, digest = link.marks
+        names = self._names[: self._message_count]
         since = names.index(last_name) + 1 if last_name in names else len(names)
         snapshot = self.session.snapshot()
         private = link.facts.get("private", {})
@@ -542,7 +572,9 @@ class MessageChain:
         facts = _merge_facts([repeat_facts, *(vars(delta) for delta in session.deltas)])
         text_draws = _select_draws(facts, text_keyed=True)
         facts["drawn"] = _select_draws(facts, text_keyed=False)
-        new_link = Link(texts=tuple(texts), statement=statement, facts=facts)
+        number = len(self.links) - self._message_count
+        marks = (self._last_name, repeat_name) if number >= 0 else ()
+        new_link = Link(texts=tuple(texts), statement=statement, facts=facts, marks=marks)
         private_values, old_draws = self._find_private(message.texts), repeat_facts.get("drawn", {})
         link_row, replacements = (
             {name: new_link.dump()},
@@ -552,17 +584,16 @@ class MessageChain:
             # A first row for any conversation gives way to that of a concurrent request, too.
             (link_row | replacements, {}) if row is None else (link_row, replacements)
         )
-        number = len(self.links) - self._message_count
         if number >= 0:
             known = _merge_facts(
                 [*(link.facts for link in self.links[self._message_count :]), new_link.facts]
             )
             replacements = replacements | {
-                self._context_names[number]: _dump_context_row(
-                    self._last_name,
-                    self._digest_rows(self._message_count),
-                    replace(new_link, facts=known),
-                )
+                self._context_names[number]: replace(
+                    new_link,
+                    facts=known,
+                    marks=(*new_link.marks, self._digest_rows(self._message_count)),
+                ).dump()
             }
         parents = self._get_parents(len(self.links))
         self._store.add(new_rows, replacements, session.reservations, parents)
@@ -581,11 +612,11 @@ class MessageChain:
         self._outcomes.append((has_draws, not has_draws and (row is not None or is_late)))
         self.links.append(new_link)
 
-    def _digest_rows(self, count: int) -> str:
+    def _digest_rows(self, count: int) -> bytes:
         """Hashes the rows of the first messages, with which their placeholders are given."""
         if count not in self._digests:
             rows = (b"" if row is None else row for row in self._rows[:count])
-            self._digests[count] = sha256(b"\0".join(rows)).hexdigest()
+            self._digests[count] = sha256(b"\0".join(rows)).digest()
         return self._digests[count]
 
     def _get_parents(self, count: int) -> dict[bytes, bytes]:
@@ -704,11 +735,14 @@ class MessageChain:
         last_name = self._last_name
         for original, message in answers:
             name = self._store.derive_name(b"link", last_name, message.canonical)
-            new_rows[name] = Link(texts=original.texts, statement=None, facts=facts).dump()
-            last_name = name if consecutive else last_name
             repeat_name = self._store.derive_name(
                 b"message", self._config_digest.encode(), message.canonical
             )
+            marks = self._last_name, repeat_name
+            new_rows[name] = Link(
+                texts=original.texts, statement=None, facts=facts, marks=marks
+            ).dump()
+            last_name = name if consecutive else last_name
             replacements[repeat_name] = _dump_row(self._find_private(message.texts), {})
         for sent_text, restored_text in signed_pairs:
             new_rows[self._derive_signed_name(restored_text)] = json.dumps(sent_text.text).encode()
@@ -755,22 +789,11 @@ def _dump_row(private: Mapping[Any, Any], draws: Mapping[Any, Any]) -> bytes:
     return json.dumps(dump_facts({"private": private, "drawn": draws})).encode()
 
 
-def _dump_context_row(last_name: bytes, digest: str, link: Link) -> bytes:
-    """Serializes the release of a context, with the name and digest of the messages before it."""
-    return json.dumps([last_name.hex(), digest, link.dump().decode()]).encode()
-
-
-def _read_context_row(content: bytes) -> tuple[str, str, Link]:
-    """Parses what `_dump_context_row` serialized."""
-    last_name, digest, link = json.loads(content)
-    return last_name, digest, Link.read(link.encode())
-
-
 def _knows(snapshot: Snapshot, facts: Mapping[str, Mapping[Any, Any]]) -> bool:
-    """True if a state has the placeholders and replacements of some facts."""
+    """True if a state has the placeholders, replacements and taken names of some facts."""
     return all(
-        getattr(snapshot, kind).get(key) == value
-        for kind in ("placeholders", "replaced", "owners")
+        key in getattr(snapshot, kind) and getattr(snapshot, kind)[key] == value
+        for kind in ("placeholders", "replaced", "owners", "spelled")
         for key, value in facts.get(kind, {}).items()
     )
 

@@ -25,6 +25,7 @@ from textveil.session.snapshot import AMBIGUOUS, FACT_KINDS, Snapshot
 from textveil.text import is_public
 
 _NAME = re.compile(r"<?([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*)>?")
+_MARKS = re.compile(rb"((?:[0-9a-f]+ )+)\[")
 
 
 class ForgottenValues:
@@ -105,6 +106,12 @@ class ForgottenValues:
         if number[0] == AMBIGUOUS:
             return key in self._parts
         return format_name(key[0], number[0]) in self.names
+
+
+def read_marks(content: bytes) -> tuple[bytes, ...]:
+    """Reads the marks of a row: names before its content, by which other rows lead to it."""
+    match = _MARKS.match(content)
+    return tuple(bytes.fromhex(mark.decode()) for mark in match[1].split()) if match else ()
 
 
 def drop_values(snapshot: Snapshot, names: Iterable[str]) -> tuple[Snapshot, int]:

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from textveil.session.forgetting import read_marks
 from textveil.session.sql.encryption import derive
 
 if TYPE_CHECKING:
@@ -53,6 +54,11 @@ class MemoryRows:
     def peek(self, name: bytes) -> bytes | None:
         """Returns a row, which does not count as a use; None if unknown."""
         return self._rows.get(name, (0.0, None))[1]
+
+    def list_beside(self, names: frozenset[bytes]) -> dict[bytes, bytes]:
+        """Returns the rows whose first mark is one of some names; it does not count as a use."""
+        rows = ((name, content) for name, (_, content) in self._rows.items())
+        return {name: row for name, row in rows if not names.isdisjoint(read_marks(row)[:1])}
 
     def touch(self, names: Sequence[bytes]) -> None:
         """Notes a use of rows; the first name counts as the last used.
@@ -111,6 +117,11 @@ class MemoryLinkStore:
             self._rows.touch(names)
             rows = {name: self._rows.peek(name) for name in names}
         return {name: content for name, content in rows.items() if content is not None}
+
+    def find_beside(self, names: Sequence[bytes]) -> dict[bytes, bytes]:
+        """See `LinkStore`."""
+        with self._rows.lock:
+            return self._rows.list_beside(frozenset(names))
 
     def get_child(self, name: bytes, parents: Mapping[bytes, bytes]) -> bytes | None:
         """See `LinkStore`."""

@@ -286,6 +286,7 @@ class Database:
         number: int,
         kind: str,
         rows: Mapping[bytes, bytes],
+        tags: Mapping[bytes, bytes],
         *,
         replace: bool,
     ) -> None:
@@ -296,6 +297,7 @@ class Database:
             number: number of the session.
             kind: kind of the rows.
             rows: sealed contents by name.
+            tags: tags by name, of rows that are found by one.
             replace: True to replace existing rows; False to keep them.
         """
         change = {"of_session": number, **self._build_usage()}
@@ -303,9 +305,13 @@ class Database:
             self.read_version(connection, number)
         if rows:
             statement = self._statements.upsert if replace else self._statements.insert
-            row = {"session": number, "number": 0, "kind": kind, "tag": None}
+            row = {"session": number, "number": 0, "kind": kind}
             connection.execute(
-                statement, [{**row, "name": name, "content": rows[name]} for name in sorted(rows)]
+                statement,
+                [
+                    {**row, "name": name, "tag": tags.get(name), "content": rows[name]}
+                    for name in sorted(rows)
+                ],
             )
 
     def read_row(self, connection: "Connection", number: int, name: bytes) -> bytes | None:

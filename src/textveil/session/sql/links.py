@@ -4,11 +4,13 @@ In: names and contents. Out: the same, for `session.conversations`.
 Not here: what links are, and how rows are sealed (`encryption`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from textveil.session.forgetting import read_marks
 from textveil.session.sql.database import Database, convert_failures
 from textveil.session.sql.encryption import RowCipher, join_parts
+from textveil.session.sql.lazy_snapshot import SealedRow
 from textveil.session.sql.ledger import Ledger, Reservation
 
 if TYPE_CHECKING:
@@ -37,7 +39,13 @@ class DatabaseLinkStore:
 
     def get(self, names: Sequence[bytes]) -> dict[bytes, bytes]:
         """See `LinkStore`; contents end with padding spaces."""
-        rows = self._database.build_reader(self._number).read_names(names)
+        return self._open(self._database.build_reader(self._number).read_names(names))
+
+    def find_beside(self, names: Sequence[bytes]) -> dict[bytes, bytes]:
+        """See `LinkStore`."""
+        return self._open(self._database.build_reader(self._number).read_tags(names))
+
+    def _open(self, rows: Iterable[SealedRow]) -> dict[bytes, bytes]:
         return {row.name: self._cipher.open(LINK_KIND, row.name, row.content) for row in rows}
 
     def get_child(self, name: bytes, parents: Mapping[bytes, bytes]) -> bytes | None:
@@ -61,7 +69,10 @@ class DatabaseLinkStore:
         ciphertexts = {
             name: self._cipher.seal(LINK_KIND, name, content) for name, content in rows.items()
         }
-        self._database.put_rows(connection, self._number, LINK_KIND, ciphertexts, replace=replace)
+        tags = {name: mark for name, row in rows.items() for mark in read_marks(row)[:1]}
+        self._database.put_rows(
+            connection, self._number, LINK_KIND, ciphertexts, tags, replace=replace
+        )
 
     def add(
         self,

@@ -31,7 +31,7 @@ class StoreStatements:
         rows: select rows of `of_session`: those whose name, or whose tag, is one of `values`, or
             all of them ("").
         insert: adds a row, unless the name is taken.
-        upsert: adds a row, or replaces its content.
+        upsert: adds a row, or replaces its content and tag.
     """
 
     version: Any
@@ -68,7 +68,7 @@ def build_store_statements(tables: Tables, dialect: str) -> StoreStatements:
         "tag": all_rows.where(facts.c.tag.in_(values)),
     }
     insert = build_insert(facts, dialect)
-    content = {"content": insert.excluded.content}
+    content = {name: insert.excluded[name] for name in ("content", "tag")}
     return StoreStatements(
         version=version,
         lock=version.with_for_update(),
