@@ -7,9 +7,9 @@ import pytest
 from tests.gateway.servers import answer_of, serving, serving_upstream
 
 from textveil import Privatizer
-from textveil.errors import ConfigError, UnknownName
+from textveil.errors import ConfigError
 from textveil.gateway import Gateway, Policy, ServingOptions
-from textveil.gateway.policy.policy import PolicyRule
+from textveil.gateway.policy.policy import PolicyError, PolicyRule
 from textveil.gateway.protocols.mcp import CALL_TOOL
 from textveil.gateway.toolserver import ToolServer
 
@@ -115,7 +115,8 @@ def test_a_gateway_that_forgets_to_block_is_caught(hiding, upstream, monkeypatch
 @pytest.mark.parametrize(
     ("block", "options", "error", "said"),
     [
-        (("CARDS",), {}, UnknownName, "did you mean .CARD"),
+        (("CARD",), {"level": "identifiers", "types": ["names"]}, ConfigError, "block names CARD"),
+        (("PERSON",), {"level": "identifiers"}, ConfigError, "block names PERSON"),
         (("CARD",), {"types": ["names"]}, ConfigError, "block names CARD"),
         (("CARD",), {"detectors": [], "always": ["x"]}, ConfigError, "block names CARD"),
     ],
@@ -140,3 +141,11 @@ def test_answers_of_tools_are_blocked(hiding):
     with pytest.raises(Exception, match="blocks answers of tools with CARD") as caught:
         tools.protect_answer(CALL_TOOL, answer)
     assert CARD not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["SECRT", "card", "Credit"])
+def test_a_policy_names_an_unknown_type(name):
+    with pytest.raises(PolicyError, match=f"^block.0: no type is named '{name}'"):
+        Policy(block=(name,))
+    with pytest.raises(PolicyError, match=r"^rules.0.block.0: no type"):
+        Policy(rules=(PolicyRule(models=("m",), block=(name,)),))

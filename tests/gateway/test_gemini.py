@@ -578,14 +578,16 @@ def test_a_stream_that_is_no_stream_of_events_is_refused_by_name(upstream, http)
 
 
 def test_routes_that_are_not_served_are_refused_in_the_form_of_the_api(upstream, http):
-    for path, status, name in (
-        (f"/v1beta/models/{MODEL}:batchGenerateContent", 405, "INVALID_ARGUMENT"),
-        ("/v1beta/cachedContents", 404, "NOT_FOUND"),
+    for path, said in (
+        (f"/v1beta/models/{MODEL}:batchGenerateContent", "does not serve batches"),
+        ("/v1beta/cachedContents", "does not serve files and caches"),
+        ("/upload/v1beta/files", "does not serve files and caches"),
+        ("/v1beta/interactions", "POST /v1beta/models/{model}:generateContent"),
     ):
         refused = http.post(path, json={})
         error = refused.json()["error"]
-        assert (refused.status_code, error["code"], error["status"]) == (status, status, name)
-        assert "POST /v1beta/models/{model}:generateContent" in error["message"]
+        assert (refused.status_code, error["code"], error["status"]) == (404, 404, "NOT_FOUND")
+        assert said in error["message"]
 
 
 def test_media_pass_by_policy(upstream, privatizer):

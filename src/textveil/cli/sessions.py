@@ -162,6 +162,11 @@ def forget(
         raise ConfigError("give --store URL; to forget a whole session file, delete it")
     with open_store(store) as opened_store:
         count = opened_store.forget(subject, None if everything else session_name)
+    if not count:
+        raise ConfigError(
+            "the store has no such session, so nothing was forgotten: `textveil session list` names "
+            "them, and --all takes all of a subject"
+        )
     note(f"{count:,} {'session was' if count == 1 else 'sessions were'} forgotten")
 
 

@@ -63,7 +63,7 @@ def build_application(gateway: Gateway, playground: Playground | None = None) ->
         refused_route = find_refused(request.url.path)
         refused = gateway.check_origin(request.headers) or (
             refused_route.build_refusal()
-            if refused_route is not None and refused_route.instead and not matching
+            if refused_route is not None and refused_route.instead
             else RequestError(status, message, headers=methods if matching else None)
         )
         form, headers = all_operations[0].build_error, refused.headers

@@ -21,7 +21,7 @@ from textveil.gateway.policy.active_policy import ActivePolicy
 from textveil.gateway.policy.client_keys import Caller
 from textveil.gateway.policy.policy import Policy
 from textveil.gateway.request.guardrail import GuardrailSessions
-from textveil.gateway.request.origin_check import check_program, is_desktop_page
+from textveil.gateway.request.origin_check import check_origin, check_program, is_desktop_page
 from textveil.gateway.request.protect_message import (
     MessageReleaser,
     ReleaseFunction,
@@ -300,6 +300,8 @@ class Gateway:
         try:
             if policy.keys is None:
                 check_program(headers, policy.hosts, self.is_page_allowed)
+            else:
+                check_origin(headers, self.is_page_allowed)
             return None
         except RequestError as error:
             return error

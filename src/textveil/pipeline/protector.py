@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Self, get_args
 
 from textveil.config import Config
+from textveil.detect import NAMES
 from textveil.errors import ConfigError, InputError
 from textveil.pipeline.privatizer import Privatizer
 from textveil.pipeline.results import Result
@@ -155,6 +156,8 @@ def list_drawn_types(privatizer: Privatizer, types: Iterable[str]) -> list[str]:
     if grouping is None or not grouping.options.detectors:
         return [*types]
     replaced = grouping.named | grouping.moved
+    if grouping.options.level == "identifiers":
+        replaced |= {*NAMES}
     is_hidden = grouping.hidden is None or _has_zero_budgets(budget)
     hidden, sought = grouping.hidden or frozenset(), grouping.detection.settings.types
     return [

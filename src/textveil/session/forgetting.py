@@ -151,8 +151,8 @@ def _select_names(placeholders: Collection[PlaceholderToken], names: Iterable[st
         }
         if not matching:
             raise InputError(
-                f"the session has no value for placeholder {number} of those to forget: give "
-                "placeholders such as <PERSON_1>, or types such as PERSON; nothing was forgotten"
+                f"item {number} of those to forget stands for nothing here: give placeholders such as "
+                "<PERSON_1>, or types such as PERSON; nothing was forgotten"
             )
         selected |= matching
     return selected

@@ -10,8 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 import regex
 
-from textveil.detect import TYPES
-from textveil.errors import ConfigError, UnknownName
+from textveil.errors import ConfigError
 from textveil.gateway.errors import RequestError
 from textveil.gateway.policy.client_keys import Caller, GatewayKeys, KeyRecord
 from textveil.gateway.policy.policy import Policy, Upstream
@@ -164,15 +163,13 @@ def check_blocked_types(types: Collection[str], privatizer: Privatizer) -> None:
     """Checks that a privatizer finds these types, so that blocking them does something.
 
     Raises:
-        UnknownName: there is no such type. ConfigError: it is not looked for, or not always hidden.
+        ConfigError: one is not looked for, or not always hidden.
     """
-    if unknown := next((name for name in types if name not in TYPES), None):
-        raise UnknownName("type for block", unknown, TYPES)
     if left := list_drawn_types(privatizer, types):
         raise ConfigError(
             f"block names {', '.join(left)}, and with these options such values are not always "
-            "replaced by placeholders: leave it out, or change protect.detectors, protect.types, "
-            "protect.placeholders or names.types"
+            "replaced by placeholders: leave it out, or change protect.detectors, protect.level, "
+            "protect.types, protect.placeholders or names.types"
         )
 
 

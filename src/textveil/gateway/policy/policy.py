@@ -18,6 +18,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from textveil.config import Config, make_options, resolve
 from textveil.config.option_sources import YamlPath
+from textveil.detect import TYPES
 from textveil.errors import ConfigError, UnknownName
 from textveil.gateway.protocols import load_operations
 from textveil.gateway.protocols.restoring import RestoreOptions
@@ -26,7 +27,10 @@ from textveil.models import Address
 
 def _check_origin(value: str) -> str:
     if not re.fullmatch(r"[a-z][a-z0-9+.-]*://[^\s/?#@*,]+", value.lower()):
-        raise ConfigError("must be scheme://host or scheme://host:port, such as app://obsidian.md")
+        raise ConfigError(
+            "must be scheme://host or scheme://host:port, without a path or a / at its end, such as "
+            "app://obsidian.md"
+        )
     return value.lower()
 
 
@@ -376,6 +380,7 @@ class Policy:
             if needs and self.keys is None:
                 message = "needs the gateway's own keys: name their file with `keys: FILE`"
                 yield place, f"{names} {message}"
+        yield from self._find_unknown_types()
         for place, name in self._find_upstreams():
             try:
                 self.resolve_upstream(name)
@@ -392,6 +397,16 @@ class Policy:
                 yield (*place, name), join_place((*place, name)), getattr(part, name) is not None
             if isinstance(part, PolicyRule):
                 yield (*place, "keys"), join_place((*place, "keys")), bool(part.keys)
+
+    def _find_unknown_types(self) -> Iterator[tuple[YamlPath, str]]:
+        lists: list[tuple[YamlPath, Texts]] = [
+            (("rules", i, "block"), rule.block) for i, rule in enumerate(self.rules)
+        ]
+        for place, names in [(("block",), self.block), *lists]:
+            for j, name in enumerate(names):
+                if name not in TYPES:
+                    item: YamlPath = (*place, j)
+                    yield item, f"{join_place(item)}: {UnknownName('type', name, TYPES)}"
 
     def _find_upstreams(self) -> Iterator[tuple[YamlPath, str]]:
         if self.upstream is not None:

@@ -10,7 +10,7 @@ from textveil.gateway.protocols.operation import ANTHROPIC_HEADERS, OPENAI_HEADE
 
 MODEL_ID = pattern(r"(?!.*\.\.)[A-Za-z0-9_:\-][A-Za-z0-9_.:/\-]{0,199}")
 """Rule for a model's name, without path escapes or email addresses."""
-KEY_HEADERS = ("authorization", "x-api-key")
+KEY_HEADERS = ("authorization", "x-api-key", "x-goog-api-key")
 VERSION_HEADERS = OPENAI_HEADERS | ANTHROPIC_HEADERS
 
 MODELS = Operation(

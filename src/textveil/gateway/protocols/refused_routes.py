@@ -20,7 +20,7 @@ FILES = (
     "privatize FILE` to share them), and upload the result to the provider itself"
 )
 BATCHES = (
-    "batches are files of requests, which are not read: send the requests one by one, or protect "
+    "they are files of requests, which it does not read: send the requests one by one, or protect "
     "the file first (`textveil protect FILE`) and upload the result to the provider itself"
 )
 SPEECH = "sound is not read: transcribe it on your own machine, and send the text"
@@ -30,6 +30,9 @@ OLLAMA = (
     "it manages models and sends no prompts: ask Ollama directly, with its own address in "
     "OLLAMA_HOST"
 )
+
+
+_BASE = regex.compile(r"^/(?:openai/deployments/[^/]+|openai/v1|openai|v1)(?=/)")
 
 
 class RefusedRoute(NamedTuple):
@@ -51,13 +54,13 @@ class RefusedRoute(NamedTuple):
 
     def matches(self, path: str) -> bool:
         """True if a path is of this kind."""
-        bare = regex.sub(r"^/(?:openai/)?v1(?=/)", "", path)
+        bare = _BASE.sub("", path)
         return regex.match(rf"/(?:{self.pattern})(?:/|$)", bare) is not None
 
     def build_refusal(self) -> RequestError:
         """Builds the error for a client."""
         return RequestError(
-            404, f"{self.kind}: the gateway has no such route: {self.instead}. Nothing was sent"
+            404, f"the gateway does not serve {self.kind}: {self.instead}. Nothing was sent"
         )
 
 
@@ -77,6 +80,18 @@ REFUSED_ROUTES = (
         "name the guardrail in a request of converse",
         bedrock.build_error,
         bedrock.build_error_headers,
+    ),
+    RefusedRoute(
+        "v1beta/(?:batches|models/[^/]+:(?:async)?[bB]atch[^/]+)",
+        "batches",
+        BATCHES,
+        gemini.build_error,
+    ),
+    RefusedRoute(
+        "v1beta/(?:files|fileSearchStores|corpora|tunedModels|cachedContents)|upload",
+        "files and caches",
+        FILES,
+        gemini.build_error,
     ),
     RefusedRoute("batches", "batches", BATCHES),
     RefusedRoute("files|uploads|containers", "files", FILES),

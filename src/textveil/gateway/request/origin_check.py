@@ -93,7 +93,15 @@ def check_program(
         _check_host(headers, names)
         return
     check_reader(headers, names)
-    if "origin" in headers and not _is_own(headers):
+    check_origin(headers, is_page_allowed)
+
+
+def check_origin(headers: Mapping[str, str], is_page_allowed: Callable[[str], bool]) -> None:
+    """Refuses requests of a page that is neither allowed nor this gateway's own.
+
+    See `check_program`.
+    """
+    if "origin" in headers and not (is_page_allowed(headers["origin"]) or _is_own(headers)):
         raise RequestError(403, FOREIGN_PAGE, code="origin")
 
 
