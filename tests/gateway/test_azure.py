@@ -271,4 +271,4 @@ def test_the_lines_of_the_page_work_as_pasted(served, upstream):
     own = {"AZURE_OPENAI_ENDPOINT": served, "AZURE_OPENAI_API_KEY": KEY}
     own["OPENAI_API_VERSION"] = VERSION
     assert run_example("## Azure OpenAI", own) == "to anna@example.org\n"
-    assert upstream.bodies[-1]["messages"] == [user("Greet <EMAIL_1>")]
+    assert upstream.bodies[-1]["messages"] == [user("Write to <EMAIL_1>")]

@@ -445,7 +445,7 @@ def test_the_lines_of_the_page_work_as_pasted(served, upstream):
     upstream.asked.clear()
     upstream.answer = chat("Hello <EMAIL_1>")
     assert run_example("## Ollama", {"OLLAMA_HOST": served}) == "Hello anna@example.org\n"
-    assert upstream.bodies[-1]["messages"] == [user("Greet <EMAIL_1>")]
+    assert upstream.bodies[-1]["messages"] == [user("Write to <EMAIL_1>")]
 
 
 # ---- policies and keys ---------------------------------------------------------------------------------------------
