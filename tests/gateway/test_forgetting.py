@@ -1,6 +1,7 @@
 """The header `textveil-forget`: originals are gone from the answers on, and from all that the gateway keeps."""
 
 import json
+from typing import Any
 
 import httpx2
 import pytest
@@ -72,7 +73,7 @@ class Conversation:
 
     def __init__(self, address, route, *, stream=False):
         self.url, self.route, self.messages = f"{address}/{route}", route, []
-        self.more = {"max_tokens": 9} if route == "messages" else {}
+        self.more: dict[str, Any] = {"max_tokens": 9} if route == "messages" else {}
         self.more |= {"stream": True} if stream else {}
 
     def ask(self, text, **headers):
