@@ -51,25 +51,21 @@ def list_answer_messages(answer: JsonObject) -> list[JsonObject]:
     return [message] if isinstance(message, dict) else []
 
 
-_NOT_IN_NAMES = regex.compile(r"[^\p{L}\p{N}\s()\[\]\-]+")
+_PLACEHOLDER = regex.compile(r"<([A-Z][A-Z0-9_]*)>")
 
 
-def name_documents(body: JsonObject, dropped: str = "") -> JsonObject:
-    """Replaces characters in the names of documents that the API refuses there.
+def name_documents(changed: JsonPair, _: JsonPair) -> JsonObject:
+    """Spells placeholders in the names of documents as the API allows it there: PERSON-1.
 
-    It is done before they are read, where nothing is joined that stood apart, and once more behind
-    that, since placeholders have such characters, too.
-
-    Args:
-        body: the request.
-        dropped: characters that are left out.
+    See `Operation.correct_offsets`. Nothing else is changed, as it would not have been read so.
     """
-    left_out = dict.fromkeys(map(ord, dropped))
-    found = _find_names(body.get("messages"), ("messages",))
-    named: JsonObject = replace_leaves(
-        body, {path: _NOT_IN_NAMES.sub("-", name.translate(left_out)) for path, name in found}
-    )
-    return named
+    found = _find_names(changed[1].get("messages"), ("messages",))
+    names = {
+        path: _PLACEHOLDER.sub(lambda match: match[1].replace("_", "-"), name)
+        for path, name in found
+    }
+    body: JsonObject = replace_leaves(changed[1], names)
+    return body
 
 
 def _find_names(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
@@ -296,8 +292,7 @@ CONVERSE = Operation(
     message=MESSAGE,
     find_messages=find_messages,
     list_answer_messages=list_answer_messages,
-    normalize=name_documents,
-    correct_offsets=lambda changed, _: name_documents(changed[1], "<>"),
+    correct_offsets=name_documents,
     is_json_requested=_is_json_requested,
     build_error=build_error,
     build_error_headers=build_error_headers,
