@@ -437,6 +437,7 @@ def test_embeddings_are_those_of_released_texts(upstream, client, http):
 
 def test_models_are_listed(upstream, client):
     assert [each.name for each in client.models.list()] == [f"models/{MODEL}"]
+    assert upstream.asked[-1].headers["x-goog-api-key"] == KEY  # by whatever path the SDK asks
     assert client.models.get(model=MODEL).input_token_limit == 9
     assert [each.path.partition("?")[0] for each in upstream.asked] == [
         "/v1beta/models",

@@ -304,7 +304,8 @@ class AssistantTools:
         output = None
         if arguments.output is not None and self._written is not None:
             output = self._written.write_text(arguments.output, text, overwrite=arguments.overwrite)
-        counts = self.session.snapshot().count_hidden(arguments.text)
+        count_hidden = self.session.snapshot().count_hidden
+        counts = count_hidden(arguments.text) - count_hidden(text)
         return RestoredText(
             output=output,
             text=text if output is None else None,

@@ -90,6 +90,12 @@ def serve_http(
     _run(anyio.run, serve)
 
 
+NO_PAGES = (
+    "this server answers no web pages, and only under IP addresses, localhost and the names that "
+    "--allow-host gives"
+)
+
+
 class RequestGuard:
     """Refuses requests of foreign pages, under foreign names, and without the key.
 
@@ -114,7 +120,8 @@ class RequestGuard:
                 check_program(headers, self._hosts)
                 self._check_key(headers.get("authorization", ""))
             except RequestError as error:
-                answer = JSONResponse({"error": str(error)}, error.status)
+                said = NO_PAGES if error.code in ("origin", "host") else str(error)
+                answer = JSONResponse({"error": said}, error.status)
                 if error.status == 401:
                     answer.headers["WWW-Authenticate"] = "Bearer"
                 await answer(scope, receive, send)

@@ -423,6 +423,10 @@ class Policy:
         """
         if "://" in upstream:
             return Upstream(url=upstream)
+        if upstream not in self.upstreams and ":" in upstream:
+            raise ConfigError(
+                "an upstream is a URL, such as http://HOST:PORT/v1: write http:// first"
+            )
         if upstream not in self.upstreams:
             raise UnknownName("upstream", upstream, self.upstreams)
         return self.upstreams[upstream]
