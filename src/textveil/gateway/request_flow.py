@@ -74,12 +74,6 @@ NOT_FORGOTTEN = (
     "would keep the originals. Nothing was sent"
 )
 
-FORGETTING_OPERATIONS = (
-    *("openai.chat", "anthropic.messages", "gemini.generate", "gemini.stream", "ollama.chat"),
-    *("bedrock.converse", "bedrock.converse_stream"),
-)
-"""Operations whose clients send the whole conversation with each request."""
-
 MAX_UNKNOWN = 20
 """Most paths in the header; the others are in the audit log."""
 
@@ -229,7 +223,7 @@ class RequestFlow:
             forget: the client's `FORGET_HEADER`; None without one.
         """
         request, chain, stored_name = prepared
-        if forget is not None and self._operation.name not in FORGETTING_OPERATIONS:
+        if forget is not None and not self._operation.holds_conversation:
             raise RequestError(400, NOT_FORGOTTEN)
         with convert_errors():
             try:

@@ -8,12 +8,12 @@ wrote, so its signature is never sent on (`active_policy`): an API key of Bedroc
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import regex
 
-from textveil.errors import MissingExtra
 from textveil.gateway.errors import RequestError
 from textveil.gateway.protocols.event_stream import AwsFraming
 from textveil.gateway.protocols.field_rules import Act, LeafRule, Path, any_value, replace_leaves
@@ -24,7 +24,6 @@ from textveil.gateway.protocols.operation import (
     JsonObject,
     JsonPair,
     Operation,
-    Stream,
     get_items,
     list_messages,
 )
@@ -228,24 +227,6 @@ class ConverseEvents:
                 yield Event("contentBlockDelta", {"contentBlockIndex": index, **value})
 
 
-class _StreamOperation(Operation):
-    """Route that always streams."""
-
-    def choose_stream(self, request: JsonObject) -> Callable[[AnswerRestorer], Stream] | None:
-        """Returns the stream restorer's factory, if streams of AWS can be read.
-
-        Raises:
-            RequestError: they cannot.
-        """
-        assert self.framing is not None
-        try:
-            self.framing.create_reader()
-            return self.stream
-        except MissingExtra as error:
-            refusal = RequestError(501, f"{error}, or ask without a stream. Nothing was sent")
-        raise refusal
-
-
 # ---- routes --------------------------------------------------------------------------------------
 
 ERROR_HEADER = "x-amzn-errortype"
@@ -297,13 +278,13 @@ CONVERSE = Operation(
     build_error=build_error,
     build_error_headers=build_error_headers,
     forwards={},
+    holds_conversation=True,
 )
-CONVERSE_STREAM = _StreamOperation(
-    **{
-        **vars(CONVERSE),
-        "name": "bedrock.converse_stream",
-        "path": "/model/{model:path}/converse-stream",
-        "stream": ConverseEvents,
-        "framing": AwsFraming(),
-    }
+CONVERSE_STREAM = replace(
+    CONVERSE,
+    name="bedrock.converse_stream",
+    path="/model/{model:path}/converse-stream",
+    stream=ConverseEvents,
+    is_stream_default=True,
+    framing=AwsFraming(),
 )

@@ -262,6 +262,7 @@ def _is_json_requested(body: JsonObject) -> bool:
 CHAT = Operation(
     name="openai.chat",
     purpose="chat",
+    holds_conversation=True,
     path="/chat/completions",
     request=CHAT_REQUEST,
     answer=CHAT_ANSWER,

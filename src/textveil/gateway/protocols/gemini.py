@@ -530,6 +530,7 @@ BATCH_REQUEST = _build_request("embed_batch")
 GENERATE = Operation(
     name="gemini.generate",
     purpose="generate_content",
+    holds_conversation=True,
     path="/models/{model}:generateContent",
     bases=BASES,
     request=GENERATE_REQUEST,

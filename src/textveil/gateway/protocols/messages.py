@@ -334,6 +334,7 @@ KEY_HEADERS = ("x-api-key", "authorization")
 MESSAGES = Operation(
     name="anthropic.messages",
     purpose="chat",
+    holds_conversation=True,
     path="/messages",
     request=MESSAGES_REQUEST,
     needs=("model", "messages"),

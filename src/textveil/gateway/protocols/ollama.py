@@ -175,6 +175,7 @@ _BUILD_LISTING = partial(_BUILD, method="GET", has_body=False, request=record(),
 CHAT = _BUILD_MODEL_ROUTE(
     name="ollama.chat",
     purpose="chat",
+    holds_conversation=True,
     path="/api/chat",
     request=RULES["chat"],
     answer=RULES["answer_chat"],

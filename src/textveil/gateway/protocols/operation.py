@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 from typing import Any, Literal, NamedTuple, Protocol
 from urllib.parse import quote
 
+from textveil.errors import MissingExtra
 from textveil.gateway.errors import RequestError
 from textveil.gateway.protocols.field_rules import EMPTY_RULE, LeafRule, Path
 from textveil.gateway.protocols.partial_answers import PieceRestorer
@@ -185,6 +186,7 @@ class Operation:
             form in which they do; none if they never do.
         get_reference: returns the role of a message that a client may name instead of sending it
             back; None if it cannot.
+        holds_conversation: whether clients send the whole conversation with each request.
         is_sequential: whether these messages follow each other; else the client goes on with one of
             them.
         find_predecessor: returns the upstream's name of the remembered conversation or answer that
@@ -228,6 +230,7 @@ class Operation:
     find_messages: Callable[[JsonObject], Iterator[tuple[str, Path]]] = lambda _: iter(())
     list_answer_messages: Callable[[JsonObject], Sequence[JsonObject]] = lambda _: ()
     get_reference: Callable[[JsonObject], str | None] = lambda _: None
+    holds_conversation: bool = False
     is_sequential: bool = False
     find_predecessor: Callable[[JsonObject], str | None] = lambda _: None
     get_conversation: Callable[[JsonObject], str | None] = lambda _: None
@@ -260,10 +263,22 @@ class Operation:
         return (EVENT_STREAM,) if self.framing is None else self.framing.media_types
 
     def choose_stream(self, request: JsonObject) -> Callable[[AnswerRestorer], Stream] | None:
-        """Returns the stream restorer's factory; None if no stream is requested."""
-        wish = request.get("stream")
-        is_wanted = self.is_stream_default if wish is None else wish in (True, "true")
-        return self.stream if is_wanted else None
+        """Returns the stream restorer's factory; None if no stream is requested.
+
+        Raises:
+            RequestError: a library that reads such streams is not installed.
+        """
+        # Where the table has no such field, it is not that of the API.
+        given = request.get("stream") if "stream" in (self.request.fields or {}) else None
+        is_wanted = self.is_stream_default if given is None else given in (True, "true")
+        if not is_wanted or self.framing is None:
+            return self.stream if is_wanted else None
+        try:
+            self.framing.create_reader()
+            return self.stream
+        except MissingExtra as error:
+            refusal = RequestError(501, f"{error}, or ask without a stream. Nothing was sent")
+        raise refusal
 
     def choose_base(self, upstream: str) -> str:
         """Returns the URL of the upstream that the path stands below."""
