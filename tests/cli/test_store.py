@@ -85,3 +85,13 @@ def test_the_ledger_is_shown_limited_and_exported(url, capsys):
     assert [each["what"] for each in entries] == ["reserve", "confirm", "limit"]
     assert (entries[-1]["most"], entries[-1]["days"]) == (8, 7)
     assert "must be a number" in run(capsys, "ledger", "limit", "anna", "few", fails=True).err
+
+
+def test_a_session_that_is_not_there_is_not_forgotten(url, capsys):
+    for name in ("nobody", "anna/rent"):
+        said = run(capsys, "session", "forget", name, "--store", url, fails=True)
+        assert "no such session" in said.err
+    assert (
+        "1 session was forgotten"
+        in run(capsys, "session", "forget", "anna/lease", "--store", url).err
+    )

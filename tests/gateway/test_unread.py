@@ -4,11 +4,10 @@ import httpx2
 import pytest
 from tests.gateway.servers import answer_of, serving, serving_upstream
 
-from textveil import Privatizer, cli
+from textveil import Privatizer
 from textveil.gateway import Gateway, Policy
 from textveil.gateway.policy.policy import PolicyRule
 from textveil.gateway.request.parsing import list_models
-from textveil.session import SessionStore
 
 NAME, CITY, MAIL = "Zoe Quillimar", "Kraków", "zoe.quillimar@example.org"
 CARD = "4111<>1111<>1111<>1111"
@@ -121,11 +120,3 @@ def test_an_error_s_type_is_no_text(hiding, upstream):
     with serving(Gateway(privatizer=hiding, upstream=upstream.url)) as url:
         made = post(url, asked, "model/m/converse")
     assert made.headers["x-amzn-errortype"] == "ValidationException"
-
-
-def test_a_session_that_is_not_there_is_not_forgotten(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("TEXTVEIL_KEYS", str(tmp_path / "keys"))
-    SessionStore("sqlite:///veil.db").close()
-    assert cli.main(["session", "forget", "nobody", "--store", "sqlite:///veil.db"]) == 2
-    assert "no such session" in capsys.readouterr().err
