@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         VocabularyError,
     )
     from textveil.guarantee import Guarantee
+    from textveil.library import Library
     from textveil.pipeline import Privatizer, Protector, Result
     from textveil.protect import Finding
     from textveil.session import Session, SessionStore
@@ -53,6 +54,7 @@ __all__ = [  # noqa: RUF022 (what one begins with stands first)
     "Guarantee",
     "Item",
     "Kind",
+    "Library",
     "Mask",
     "Released",
     # errors and warnings
@@ -78,6 +80,7 @@ __all__ = [  # noqa: RUF022 (what one begins with stands first)
 
 _ROOMS = {
     "guarantee": ("Guarantee",),
+    "library": ("Library",),
     "pipeline": ("Privatizer", "Protector", "Result"),
     "protect": ("Finding",),
     "session": ("Session", "SessionStore"),

@@ -47,7 +47,7 @@ EXTRAS = {
     "ray": "textveil[ray]",
     "scipy": "textveil[evaluate]",
     "sentence_transformers": "textveil[torch]",
-    "sklearn": "textveil[sklearn]",
+    "sklearn": "textveil[library]",
     "spacy": "textveil[spacy]",
     "sqlalchemy": "textveil[store]",
     "stanza": "textveil[stanza]",

@@ -1,0 +1,241 @@
+"""Public features of a text: whole numbers that follow from that text alone.
+
+In: texts. Out: integers [n, F]: a sentence vector and, where a library has them, its words, its
+likeness to the sentences of classes, and the scores of a public classifier.
+Not here: which cell they lead to (`library`), and how the parts are made (`making`).
+
+A vote counts once only if a text's cell does not depend on the texts beside it. So features are
+rounded to whole numbers, and every product of them is a sum of whole numbers that float64 holds
+exactly, in whatever order a library adds them.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+import regex
+from numpy.typing import NDArray
+
+from textveil.errors import ConfigError
+from textveil.models import SentenceModel, load_sentences
+from textveil.randomness import Floats, Ids, Values
+
+Features = NDArray[np.int16]
+"""Features of some texts, [n, F], in steps of 1 / STEPS."""
+
+STEPS = 1 << 12
+"""Steps of a feature per unit: features are between -8 and 8."""
+
+LARGEST_SUM = 1 << 53
+"""The whole numbers below which float64 adds up without rounding."""
+
+TEXTS_AT_ONCE = 4096
+"""Texts whose features are computed at once, which bounds memory."""
+
+_WORD = regex.compile(r"\b\w\w+\b")
+
+EncodeTexts = Callable[[Sequence[str]], Floats]
+
+
+def round_features(values: Floats | Values) -> Features:
+    """Rounds features to whole steps, within the range of 16 bits."""
+    limits = np.iinfo(np.int16)
+    rounded: Features = (
+        np.rint(values.astype(np.float64) * STEPS).clip(limits.min, limits.max).astype(np.int16)
+    )
+    return rounded
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LinearMap:
+    """Scores of features: whole numbers, the same for a text alone and in any batch.
+
+    Attributes:
+        weights: int64 [K, F], in steps.
+        offsets: int64 [K].
+    """
+
+    weights: NDArray[np.int64] = field(repr=False)
+    offsets: NDArray[np.int64] = field(repr=False)
+
+    def __post_init__(self) -> None:
+        reach = np.abs(self.weights).sum(axis=1).astype(np.float64) * (1 << 15)
+        if (reach + np.abs(self.offsets) >= LARGEST_SUM).any():
+            raise ConfigError("weights of cells are too large to be added up exactly")
+
+    @classmethod
+    def build(cls, weights: Values, offsets: Values) -> "LinearMap":
+        """Rounds real weights [K, F] and offsets [K] to steps."""
+        return cls(
+            weights=np.rint(weights * STEPS).astype(np.int64),
+            offsets=np.rint(offsets * STEPS * STEPS).astype(np.int64),
+        )
+
+    def score(self, features: Features) -> Values:
+        """Returns the scores of texts [n, K], in units of STEPS squared."""
+        weights, offsets = self.weights.astype(np.float64), self.offsets.astype(np.float64)
+        scores: Values = features.astype(np.float64) @ weights.T + offsets
+        return scores
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class WordMap:
+    """Public words and the axes that they span: the words of a text as a unit vector.
+
+    Attributes:
+        words: the vocabulary, V words in order.
+        rarity: float32 [V], the inverse document frequency of each.
+        axes: float32 [V, D], a truncated singular value decomposition.
+    """
+
+    words: tuple[str, ...] = field(repr=False)
+    rarity: Floats = field(repr=False)
+    axes: Floats = field(repr=False)
+
+    @cached_property
+    def _columns(self) -> dict[str, int]:
+        return {word: i for i, word in enumerate(self.words)}
+
+    def encode(self, texts: Sequence[str]) -> Floats:
+        """Encodes texts by their words, as unit vectors float32 [n, D].
+
+        A text without any known word has the zero vector.
+        """
+        result = np.zeros((len(texts), self.axes.shape[1]), np.float32)
+        for start in range(0, len(texts), TEXTS_AT_ONCE):
+            chunk = texts[start : start + TEXTS_AT_ONCE]
+            result[start : start + len(chunk)] = self._encode_chunk(chunk)
+        return result
+
+    def _encode_chunk(self, texts: Sequence[str]) -> Floats:
+        columns: list[Ids] = []
+        counts: list[Ids] = []
+        rows: list[int] = []
+        for i, text in enumerate(texts):
+            found = [
+                column
+                for word in _WORD.findall(text.lower())
+                if (column := self._columns.get(word)) is not None
+            ]
+            distinct, times = np.unique(np.array(found, np.int64), return_counts=True)
+            if len(distinct):
+                rows.append(i)
+                columns.append(distinct)
+                counts.append(times)
+        result = np.zeros((len(texts), self.axes.shape[1]), np.float64)
+        if rows:
+            places = np.concatenate(columns)
+            weights = (np.concatenate(counts) * self.rarity[places]).astype(np.float64)
+            starts = np.cumsum([0, *map(len, columns[:-1])])
+            result[rows] = np.add.reduceat(
+                weights[:, None] * self.axes[places].astype(np.float64), starts, axis=0
+            )
+        return scale_to_unit(result).astype(np.float32)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FeatureMap:
+    """A public map from a text to its features: blocks side by side.
+
+    Attributes:
+        encoder: the name of the sentence encoder.
+        encoder_source: its folder or hub id; None for the bundled one.
+        encoder_digest: SHA-256 of the vectors of fixed sentences, rounded: another encoder of the
+            same name is refused.
+        dimension: d of the sentence vectors.
+        words: the words of a text, where the library has them.
+        classes: the likeness to the sentences of classes, as a map of sentence vectors.
+        head: the scores of labels, as a map of sentence vectors.
+        scales: by block, the factor with which it counts.
+    """
+
+    encoder: str
+    encoder_source: str | None = None
+    encoder_digest: str
+    dimension: int
+    words: WordMap | None = None
+    classes: LinearMap | None = None
+    head: LinearMap | None = None
+    scales: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def blocks(self) -> dict[str, slice]:
+        """The columns of each block, by its name."""
+        sizes = {"vectors": self.dimension}
+        if self.words is not None:
+            sizes["words"] = self.words.axes.shape[1]
+        for name in ("classes", "head"):
+            if (block := getattr(self, name)) is not None:
+                sizes[name] = len(block.weights)
+        ends = np.cumsum([0, *sizes.values()])
+        return {
+            name: slice(int(start), int(end))
+            for name, start, end in zip(sizes, ends[:-1], ends[1:], strict=True)
+        }
+
+    @property
+    def width(self) -> int:
+        """F, the number of features."""
+        return int(max(block.stop for block in self.blocks.values()))
+
+    @cached_property
+    def model(self) -> SentenceModel:
+        """The sentence encoder.
+
+        Raises:
+            ConfigError: it is not the one that the library was made with.
+        """
+        model = load_sentences(self.encoder_source)
+        if hash_encoder(model.encode) != self.encoder_digest:
+            raise ConfigError(
+                f"the library was made with another version of the sentence encoder {self.encoder}: "
+                "make it anew with `textveil library make`"
+            )
+        return model
+
+    def compute(self, texts: Sequence[str], vectors: Floats | None = None) -> Features:
+        """Computes the features of texts: int16 [n, F].
+
+        Args:
+            texts: any number of texts.
+            vectors: their sentence vectors [n, d], if they are known.
+
+        Raises:
+            InputError: a text is not a valid Unicode string.
+        """
+        vectors = self.model.encode(texts) if vectors is None else vectors
+        parts = [round_features(vectors)]
+        if self.words is not None:
+            parts.append(round_features(self.words.encode(texts) * self.scales.get("words", 1.0)))
+        for name in ("classes", "head"):
+            if (block := getattr(self, name)) is not None:
+                scores = block.score(parts[0]) / STEPS**2
+                parts.append(round_features(scores * self.scales.get(name, 1.0)))
+        return np.concatenate(parts, axis=1)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Leaves out the loaded encoder."""
+        return _rebuild, ({name: getattr(self, name) for name in self.__dataclass_fields__},)
+
+
+def _rebuild(values: dict[str, Any]) -> FeatureMap:
+    return FeatureMap(**values)
+
+
+def hash_encoder(encode: EncodeTexts) -> str:
+    """Returns the digest of an encoder: of its vectors for some fixed sentences, rounded.
+
+    Processors may differ in the last bits, which rounding hides.
+    """
+    probes = ["The bank lent them nine hundred pounds.", "It rains in the north.", "Who won?"]
+    return sha256((np.rint(encode(probes) * 64)).astype("<i2").tobytes()).hexdigest()
+
+
+def scale_to_unit(vectors: Values) -> Values:
+    """Scales vectors [n, d] to unit length; a zero vector stays."""
+    lengths = np.sqrt((vectors * vectors).sum(axis=1, keepdims=True))
+    unit: Values = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
+    return unit
