@@ -118,11 +118,9 @@ class Votes:
 
     def weigh(self) -> Values:
         """Returns the weight of each bin: its estimate less the scale of the noise, at least 0."""
-        if self.way == "counts":
-            threshold = float(NoisyCount(self.epsilon, self.per_subject).scale)
-        else:
-            threshold = 0.0
-        return np.maximum(self.estimate() - threshold, 0.0)
+        is_count = self.way == "counts"
+        threshold = NoisyCount(self.epsilon, self.per_subject).scale if is_count else 0
+        return np.maximum(self.estimate() - float(threshold), 0.0)
 
     def corpus(
         self,
@@ -267,7 +265,7 @@ class Synthesis:
 
     def yield_rows(self) -> Iterator[dict[str, Any]]:
         """Yields the rows of the corpus: text, label, cell, and its id in the public source."""
-        labels = self.labels or [None] * len(self)
+        labels: Sequence[str | None] = self.labels or [None] * len(self)
         for text, label, cell, source in zip(
             self.texts, labels, self.cells.tolist(), self.ids, strict=True
         ):
@@ -309,7 +307,10 @@ def synthesize(  # noqa: PLR0913 - most are options, given by keyword
         per_subject: how many texts of a subject are counted: the first ones.
         about: about how many texts there are, a public guess, from which the level follows.
         level: the level of cells, or "auto".
-        count, smooth, balance, seed: see `Votes.corpus`; the seed is public.
+        count: how many public texts, chosen without looking at the private ones.
+        smooth: how labels are smoothed; see `smooth_labels`.
+        balance: whether all labels get as many texts.
+        seed: of the public draw; see `Votes.corpus`.
         noise_seed: for tests: repeats the noise, and the statement says that nothing is protected.
 
     Raises:
@@ -353,11 +354,16 @@ class BallotBox:
     per_subject: int = 1
     subject: str = ""
     left_out: dict[str, int] = field(default_factory=dict, repr=False)
-    _counts: Ints = field(init=False, repr=False)
+    _counts: Ints | None = field(init=False, repr=False)
     _seen: dict[str, int] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         check_label_names(self.label_names)
+        if self.unit == "document" and self.per_subject != 1:
+            raise ConfigError(
+                "how many texts of a subject are counted (per_subject) needs to know whom each "
+                "text is about (subjects)"
+            )
         self._counts = np.zeros((max(1, len(self.label_names)), len(self.level)), np.int64)
 
     def add(
@@ -371,6 +377,8 @@ class BallotBox:
         Whether a text is counted follows from it and from the earlier ones of its subject alone.
         """
         check_texts(texts)
+        if self._counts is None:
+            raise ConfigError("the votes were drawn, and are not drawn again: count anew")
         rows, is_listed = find_labels(labels, self.label_names, len(texts))
         is_public = self.library.contains(texts)
         is_empty = np.array([not text.strip() for text in texts], np.bool_)
@@ -384,7 +392,7 @@ class BallotBox:
         ):
             self.left_out[reason] = self.left_out.get(reason, 0) + int(flags.sum())
         places = np.flatnonzero(is_counted & ~is_over)
-        cells = self.library.find_cells([texts[i] for i in places], self.level)
+        cells = self.library.find_cells([texts[i] for i in places.tolist()], self.level)
         np.add.at(self._counts, (rows[places], cells), 1)
 
     def _find_surplus(self, is_counted: Flags, subjects: Sequence[str] | None) -> Flags:
@@ -401,7 +409,7 @@ class BallotBox:
         return is_over
 
     def draw(self, epsilon: float, randomness: Randomness | None = None) -> Votes:
-        """Adds noise to every bin: the one draw of the release.
+        """Adds noise to every bin: the one draw of the release, after which the box is empty.
 
         Args:
             epsilon: of one document or subject.
@@ -412,10 +420,12 @@ class BallotBox:
         """
         randomness = SystemRandomness() if randomness is None else randomness
         noise = NoisyCount(epsilon, self.per_subject)
-        counts = self._counts.ravel()
-        ((_, draws),) = randomness.open([len(counts)]).split_rows(len(counts))
+        if self._counts is None:
+            raise ConfigError("the votes were drawn, and are not drawn again: count anew")
+        counts, self._counts = self._counts, None
+        ((_, draws),) = randomness.open([counts.size]).split_rows(counts.size)
         return Votes(
-            counts=noise.draw(draws, counts).reshape(self._counts.shape),
+            counts=noise.draw(draws, counts.ravel()).reshape(counts.shape),
             label_names=self.label_names,
             epsilon=epsilon,
             unit=self.unit,
@@ -426,7 +436,7 @@ class BallotBox:
         )
 
 
-def vote(
+def vote(  # noqa: PLR0913 - most are options, given by keyword
     texts: Sequence[str],
     labels: Sequence[str] | None,
     *,
