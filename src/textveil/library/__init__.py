@@ -4,7 +4,26 @@ In: public texts; texts to place. Out: `Library`, with the cell of any text.
 Not here: what is drawn (`mechanism`), and what is released (`pipeline`, `corpus`).
 """
 
+from textveil.library.classes import read_classes
+from textveil.library.description import (
+    collect_facts,
+    describe_baseline,
+    describe_cells,
+    describe_library,
+)
 from textveil.library.library import Level, Library, LibraryKind
 from textveil.library.making import LEVELS, CellKind, make_library
 
-__all__ = ["LEVELS", "CellKind", "Level", "Library", "LibraryKind", "make_library"]
+__all__ = [
+    "LEVELS",
+    "CellKind",
+    "Level",
+    "Library",
+    "LibraryKind",
+    "collect_facts",
+    "describe_baseline",
+    "describe_cells",
+    "describe_library",
+    "make_library",
+    "read_classes",
+]
