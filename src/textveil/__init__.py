@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     )
     from textveil.guarantee import Guarantee
     from textveil.library import Library
-    from textveil.pipeline import Privatizer, Protector, Result
+    from textveil.pipeline import Privatizer, Protector, Result, Synthesis, Votes, synthesize
     from textveil.protect import Finding
     from textveil.session import Session, SessionStore
     from textveil.table import EmbeddingTable, load_table
@@ -47,6 +47,7 @@ __all__ = [  # noqa: RUF022 (what one begins with stands first)
     "SessionStore",
     "Result",
     "load_table",
+    "synthesize",
     "TextveilError",
     # what results and tables are made of
     "EmbeddingTable",
@@ -57,6 +58,8 @@ __all__ = [  # noqa: RUF022 (what one begins with stands first)
     "Library",
     "Mask",
     "Released",
+    "Synthesis",
+    "Votes",
     # errors and warnings
     "BudgetError",
     "ConfigError",
@@ -81,7 +84,7 @@ __all__ = [  # noqa: RUF022 (what one begins with stands first)
 _ROOMS = {
     "guarantee": ("Guarantee",),
     "library": ("Library",),
-    "pipeline": ("Privatizer", "Protector", "Result"),
+    "pipeline": ("Privatizer", "Protector", "Result", "Synthesis", "Votes", "synthesize"),
     "protect": ("Finding",),
     "session": ("Session", "SessionStore"),
     "table": ("EmbeddingTable", "load_table"),

@@ -1,12 +1,14 @@
 """Guarantees: statements about a release, their words, and their sums.
 
-In: a mechanism's claim, the budget spent per word, the mask. Out: `Guarantee`, printed or as JSON.
+In: a mechanism's claim, the budget spent per word, the mask. Out: `Guarantee`, printed or as JSON;
+`TextGuarantee` where whole texts are released instead.
 Not here: how a mechanism earns its claim (`mechanism`), and what attackers get.
 """
 
 from textveil.guarantee.accounting import compose, condense, summarize
 from textveil.guarantee.claim import FLOATING_POINT, Claim, Restricted
 from textveil.guarantee.guarantee import MICRO, Group, Guarantee, Loss
+from textveil.guarantee.text_guarantee import LibraryFacts, Sentences, TextGuarantee
 from textveil.guarantee.wording import (
     count_hidden,
     describe_hidden,
@@ -22,8 +24,11 @@ __all__ = [
     "Claim",
     "Group",
     "Guarantee",
+    "LibraryFacts",
     "Loss",
     "Restricted",
+    "Sentences",
+    "TextGuarantee",
     "compose",
     "condense",
     "count_hidden",

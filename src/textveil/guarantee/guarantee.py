@@ -14,7 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from textveil.guarantee.claim import Claim, ClaimKind, Restricted
-from textveil.guarantee.wording import format_count, format_number, format_things, join_parts
+from textveil.guarantee.wording import (
+    describe_draws,
+    format_count,
+    format_number,
+    format_things,
+    join_parts,
+)
 from textveil.randomness import Ints, Values
 
 Unit = Literal["word", "wordpiece"]
@@ -853,15 +859,7 @@ def _describe_uncovered(guarantee: Guarantee) -> str:
 
 
 def _describe_mask(guarantee: Guarantee) -> str:
-    draws = "Draws come from AES, keyed by the operating system."
-    if not guarantee.draws:
-        draws = "Nothing is drawn."
-    elif guarantee.repeatable:
-        draws = (
-            "No protection against anyone who knows the seed. The same seed gives the same "
-            "release of the same texts and options, and unrelated draws for others; statements of "
-            "seeded releases do not add up."
-        )
+    draws = describe_draws(guarantee.repeatable) if guarantee.draws else "Nothing is drawn."
     mask = ", ".join(guarantee.mask)
     return (
         f"The mask is released too, and nothing is claimed about it: {mask}. "

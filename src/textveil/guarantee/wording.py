@@ -180,3 +180,14 @@ def format_count(n: int, noun: str) -> str:
 def join_parts(parts: Sequence[str]) -> str:
     """Joins some parts: "a", "a and b", "a, b and c"."""
     return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1]))) if parts else ""
+
+
+def describe_draws(repeatable: bool) -> str:
+    """Writes where draws come from, and what a seed means."""
+    if repeatable:
+        return (
+            "No protection against anyone who knows the seed. The same seed gives the same "
+            "release of the same texts and options, and unrelated draws for others; statements of "
+            "seeded releases do not add up."
+        )
+    return "Draws come from AES, keyed by the operating system."

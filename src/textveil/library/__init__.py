@@ -11,8 +11,10 @@ from textveil.library.description import (
     describe_cells,
     describe_library,
 )
+from textveil.library.drawing import allocate, draw_texts
 from textveil.library.library import Level, Library, LibraryKind
 from textveil.library.making import LEVELS, CellKind, make_library
+from textveil.library.smoothing import Smoothing, smooth_labels
 
 __all__ = [
     "LEVELS",
@@ -20,10 +22,14 @@ __all__ = [
     "Level",
     "Library",
     "LibraryKind",
+    "Smoothing",
+    "allocate",
     "collect_facts",
     "describe_baseline",
     "describe_cells",
     "describe_library",
+    "draw_texts",
     "make_library",
     "read_classes",
+    "smooth_labels",
 ]

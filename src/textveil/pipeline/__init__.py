@@ -11,16 +11,36 @@ from textveil.pipeline.privatizer import BATCH_CHARACTERS, BATCH_TEXTS, Privatiz
 from textveil.pipeline.protector import Protector, list_drawn_types
 from textveil.pipeline.results import EvaluationRun, Result
 from textveil.pipeline.sweep import SWEEP_WORDS, sweep
+from textveil.pipeline.synthesis import (
+    BallotBox,
+    Report,
+    Synthesis,
+    Votes,
+    choose_level,
+    report_texts,
+    synthesize,
+    tally,
+    vote,
+)
 
 __all__ = [
     "BATCH_CHARACTERS",
     "BATCH_TEXTS",
     "SWEEP_WORDS",
+    "BallotBox",
     "EvaluationRun",
     "Privatizer",
     "Protector",
+    "Report",
     "Result",
+    "Synthesis",
+    "Votes",
+    "choose_level",
     "list_drawn_types",
+    "report_texts",
     "resolve_budget",
     "sweep",
+    "synthesize",
+    "tally",
+    "vote",
 ]
