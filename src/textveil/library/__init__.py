@@ -4,6 +4,13 @@ In: public texts; texts to place. Out: `Library`, with the cell of any text.
 Not here: what is drawn (`mechanism`), and what is released (`pipeline`, `corpus`).
 """
 
+from textveil.library.candidates import (
+    LENGTHS,
+    CandidatePlan,
+    make_candidates,
+    plan_candidates,
+    plan_variations,
+)
 from textveil.library.classes import read_classes
 from textveil.library.description import (
     collect_facts,
@@ -17,7 +24,9 @@ from textveil.library.making import LEVELS, CellKind, make_library
 from textveil.library.smoothing import Smoothing, smooth_labels
 
 __all__ = [
+    "LENGTHS",
     "LEVELS",
+    "CandidatePlan",
     "CellKind",
     "Level",
     "Library",
@@ -29,7 +38,10 @@ __all__ = [
     "describe_cells",
     "describe_library",
     "draw_texts",
+    "make_candidates",
     "make_library",
+    "plan_candidates",
+    "plan_variations",
     "read_classes",
     "smooth_labels",
 ]
