@@ -8,6 +8,7 @@ Not here: what passes or is replaced (`protect`, `budget`), and how statements r
 from textveil.mechanism.block import PLACEHOLDER, Block, Layout, Role
 from textveil.mechanism.book_mechanism import BookMechanism, unwrap_books, wrap_books
 from textveil.mechanism.buckets import BucketRule, Buckets, compute_losses
+from textveil.mechanism.cells import NoisyCount, RandomizedResponse, SubsetSelection
 from textveil.mechanism.confined import Confined
 from textveil.mechanism.context import Context
 from textveil.mechanism.contract import (
@@ -77,13 +78,16 @@ __all__ = [
     "NoNoise",
     "NoiseName",
     "Noisy",
+    "NoisyCount",
     "Perturb",
     "Placeholder",
     "Published",
+    "RandomizedResponse",
     "Restricting",
     "Role",
     "Select",
     "Staircase",
+    "SubsetSelection",
     "VonMisesFisher",
     "Window",
     "Windowed",

@@ -7,6 +7,7 @@ Not here: what is private (`detect`), and what replaces a protected word (`mecha
 
 from textveil.protect.budget import (
     MAX_BUDGET,
+    MIN_BUDGET,
     TABLE1,
     Budget,
     Grouped,
@@ -30,6 +31,7 @@ __all__ = [
     "GROUPS",
     "LITERAL",
     "MAX_BUDGET",
+    "MIN_BUDGET",
     "PUBLIC",
     "TABLE1",
     "Budget",
