@@ -2,7 +2,8 @@
 
 text -> words -> protection -> budget -> mechanism -> released items -> text, with its statement.
 
-In: texts and options. Out: one `Result` per text, from `Privatizer` or, for prompts, `Protector`.
+In: texts and options. Out: one `Result` per text, from `Privatizer` or, for prompts, `Protector`;
+`TextPrivatizer` puts a public text in place of each.
 Not here: what any of the steps does; each has a separate room.
 """
 
@@ -11,6 +12,7 @@ from textveil.pipeline.privatizer import BATCH_CHARACTERS, BATCH_TEXTS, Privatiz
 from textveil.pipeline.protector import Protector, list_drawn_types
 from textveil.pipeline.results import EvaluationRun, Result
 from textveil.pipeline.sweep import SWEEP_WORDS, sweep
+from textveil.pipeline.text_privatizer import TextPrivatizer, TextResult, load_privatizer
 
 __all__ = [
     "BATCH_CHARACTERS",
@@ -20,7 +22,10 @@ __all__ = [
     "Privatizer",
     "Protector",
     "Result",
+    "TextPrivatizer",
+    "TextResult",
     "list_drawn_types",
+    "load_privatizer",
     "resolve_budget",
     "sweep",
 ]
