@@ -34,7 +34,16 @@ if TYPE_CHECKING:
     )
     from textveil.guarantee import Guarantee
     from textveil.library import Library
-    from textveil.pipeline import Privatizer, Protector, Result, TextPrivatizer, TextResult
+    from textveil.pipeline import (
+        Privatizer,
+        Protector,
+        Result,
+        Synthesis,
+        TextPrivatizer,
+        TextResult,
+        Votes,
+        synthesize,
+    )
     from textveil.protect import Finding
     from textveil.session import Session, SessionStore
     from textveil.table import EmbeddingTable, load_table
@@ -49,6 +58,7 @@ __all__ = [  # noqa: RUF022 (what one begins with stands first)
     "TextPrivatizer",
     "TextResult",
     "load_table",
+    "synthesize",
     "TextveilError",
     # what results and tables are made of
     "EmbeddingTable",
@@ -59,6 +69,8 @@ __all__ = [  # noqa: RUF022 (what one begins with stands first)
     "Library",
     "Mask",
     "Released",
+    "Synthesis",
+    "Votes",
     # errors and warnings
     "BudgetError",
     "ConfigError",
@@ -83,7 +95,16 @@ __all__ = [  # noqa: RUF022 (what one begins with stands first)
 _ROOMS = {
     "guarantee": ("Guarantee",),
     "library": ("Library",),
-    "pipeline": ("Privatizer", "Protector", "Result", "TextPrivatizer", "TextResult"),
+    "pipeline": (
+        "Privatizer",
+        "Protector",
+        "Result",
+        "Synthesis",
+        "TextPrivatizer",
+        "TextResult",
+        "Votes",
+        "synthesize",
+    ),
     "protect": ("Finding",),
     "session": ("Session", "SessionStore"),
     "table": ("EmbeddingTable", "load_table"),

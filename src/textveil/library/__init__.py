@@ -4,7 +4,20 @@ In: public texts; texts to place. Out: `Library`, with the cell of any text.
 Not here: what is drawn (`mechanism`), and what is released (`pipeline`, `corpus`).
 """
 
+from textveil.library.drawing import allocate, draw_texts
 from textveil.library.library import Level, Library, LibraryKind
 from textveil.library.making import LEVELS, CellKind, make_library
+from textveil.library.smoothing import Smoothing, smooth_labels
 
-__all__ = ["LEVELS", "CellKind", "Level", "Library", "LibraryKind", "make_library"]
+__all__ = [
+    "LEVELS",
+    "CellKind",
+    "Level",
+    "Library",
+    "LibraryKind",
+    "Smoothing",
+    "allocate",
+    "draw_texts",
+    "make_library",
+    "smooth_labels",
+]

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from textveil.errors import ConfigError, InputError, list_names, quote_file, quote_short
 from textveil.files import storage
+from textveil.guarantee import LibraryFacts
 from textveil.library.features import TEXTS_AT_ONCE, FeatureMap, Features, LinearMap, WordMap
 from textveil.randomness import Flags, Floats, Ids
 from textveil.table import compute_fingerprint
@@ -247,6 +248,18 @@ class Library:
                 f"{n:,} of the texts given stand in it: leave them out, or make a library from "
                 "public texts alone"
             )
+
+    def get_facts(self, level: Level) -> LibraryFacts:
+        """Returns what statements say of the library and of a level of it."""
+        return LibraryFacts(
+            name=self.name,
+            digest=self.digest,
+            source=self.source,
+            licence=self.licence,
+            texts=len(self),
+            level=level.name,
+            cells=len(level),
+        )
 
     # ---- its identity ----------------------------------------------------------------------------
 

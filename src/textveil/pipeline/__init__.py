@@ -12,20 +12,40 @@ from textveil.pipeline.privatizer import BATCH_CHARACTERS, BATCH_TEXTS, Privatiz
 from textveil.pipeline.protector import Protector, list_drawn_types
 from textveil.pipeline.results import EvaluationRun, Result
 from textveil.pipeline.sweep import SWEEP_WORDS, sweep
+from textveil.pipeline.synthesis import (
+    BallotBox,
+    Report,
+    Synthesis,
+    Votes,
+    choose_level,
+    report_texts,
+    synthesize,
+    tally,
+    vote,
+)
 from textveil.pipeline.text_privatizer import TextPrivatizer, TextResult, load_privatizer
 
 __all__ = [
     "BATCH_CHARACTERS",
     "BATCH_TEXTS",
     "SWEEP_WORDS",
+    "BallotBox",
     "EvaluationRun",
     "Privatizer",
     "Protector",
+    "Report",
     "Result",
+    "Synthesis",
     "TextPrivatizer",
     "TextResult",
+    "Votes",
+    "choose_level",
     "list_drawn_types",
     "load_privatizer",
+    "report_texts",
     "resolve_budget",
     "sweep",
+    "synthesize",
+    "tally",
+    "vote",
 ]
