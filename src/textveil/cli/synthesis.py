@@ -23,8 +23,8 @@ from textveil.corpus import synthesis, synthesis_folder
 from textveil.corpus.synthesis_folder import Drawing
 from textveil.errors import ConfigError, InputError, quote_file
 from textveil.files import text_streams
-from textveil.guarantee import TextGuarantee, join_parts
-from textveil.library import Library
+from textveil.guarantee import join_parts
+from textveil.library import Library, describe_baseline
 from textveil.pipeline import choose_level, report_texts, tally
 
 LibraryFile = Annotated[
@@ -46,7 +46,9 @@ Labels = Annotated[
 ]
 LabelsFile = Annotated[
     str | None,
-    typer.Option("--labels-file", metavar="FILE", help="The same list, a label on each line."),
+    typer.Option(
+        "--labels-file", metavar="FILE", help="A file with this list, a label on each line."
+    ),
 ]
 Cells = Annotated[
     str,
@@ -80,7 +82,7 @@ Seed = Annotated[
     typer.Option(
         "--seed",
         metavar="N",
-        help="Public: another number draws other texts by the same counts. The noise has none.",
+        help="Public: another number draws other texts by the same counts. Noise follows from no seed.",
     ),
 ]
 Folder = Annotated[
@@ -141,7 +143,7 @@ def synthesize(
         typer.Option(
             "--subject",
             metavar="NAME",
-            help="The field that says whom a text is about: epsilon is then for a whole person. "
+            help="The field of persons, such as authors: epsilon is then for all texts of one. "
             "Default: for a document.",
         ),
     ] = None,
@@ -156,7 +158,7 @@ def synthesize(
     noun: Annotated[
         str,
         typer.Option(
-            "--noun", metavar="WORD", help="What statements call a subject: customer, author."
+            "--noun", metavar="WORD", help="The word of statements for a subject: customer, author."
         ),
     ] = "subject",
     about: About = None,
@@ -199,7 +201,7 @@ def synthesize(
     follow from its votes.json and cost nothing.
     """
     drawing = Drawing(count=count, smooth=smooth, balance=balance, seed=seed)  # type: ignore[arg-type]
-    known = Library.read(library)
+    public = Library.read(library)
     if votes is not None:
         typed = {
             "INPUT": inputs,
@@ -211,18 +213,18 @@ def synthesize(
             "--epsilon": epsilon,
             "--about": about,
         }
-        if given := [name for name, value in typed.items() if value]:
+        if extra := [name for name, value in typed.items() if value]:
             raise ConfigError(
-                f"--votes stands in place of private texts: leave out {join_parts(given)}"
+                f"--votes stands in place of private texts: leave out {join_parts(extra)}"
             )
         finished = synthesis.publish_votes(
             synthesis_folder.read_votes(votes),
             output,
-            library=known,
+            library=public,
             drawing=drawing,
             resume=resume,
         )
-        _say_finished(finished, known, statement_form)
+        _say_finished(finished, public, statement_form)
         return
     if not inputs:
         raise InputError("private texts are needed: give files, or --votes FILE")
@@ -235,7 +237,7 @@ def synthesize(
             finished = synthesis.synthesize_files(
                 inputs,
                 output,
-                library=known,
+                library=public,
                 epsilon=epsilon,
                 fields=synthesis.VoteFields(text=field, label=label, subject=subject),
                 label_names=read_labels(labels, labels_file),
@@ -251,7 +253,7 @@ def synthesize(
     except (KeyboardInterrupt, SystemExit):
         console.note("textveil: interrupted; continue with --resume: noise is not drawn again")
         raise
-    _say_finished(finished, known, statement_form)
+    _say_finished(finished, public, statement_form)
 
 
 @verb(
@@ -304,27 +306,27 @@ def report(
     The report is a set of codes, some of them at random. `corpus tally` makes a corpus of many.
     All devices must use the same library, list of labels, cells and epsilon.
     """
-    known, names = Library.read(library), read_labels(labels, labels_file)
+    public, names = Library.read(library), read_labels(labels, labels_file)
     if (label is not None) != bool(names):
         raise ConfigError("--label and the public list of labels (--labels) go together")
-    level = choose_level(known, cells, about, epsilon, names, way="reports")
-    with text_streams.open_texts(text, whole=not lines) as found:
-        texts = [each for each in found if each.strip()]
+    level = choose_level(public, cells, about, epsilon, names, way="reports")
+    with text_streams.open_texts(text, whole=not lines) as documents:
+        texts = [line for line in documents if line.strip()]
     if not texts:
         raise InputError("there is no text to report")
     draw = partial(
         report_texts,
         texts,
         None if label is None else [label] * len(texts),
-        library=known,
+        library=public,
         level=level,
         epsilon=epsilon,
         label_names=names,
     )
     written = report_files.write_reports(output, draw)
     if statement_form.form != "quiet":
-        votes = tally(report_files.read_reports([output]), known)
-        console.note(console.wrap(spell(statement_form, votes.guarantee)))
+        votes = tally(report_files.read_reports([output]), public)
+        console.note(console.wrap(statement_form.spell(votes.guarantee)))
         if written:
             console.note("Another report about the same document would add to this epsilon.")
 
@@ -353,15 +355,15 @@ def tally_reports(
 ) -> None:
     """Draw a corpus of public texts that follows from the reports of many documents."""
     drawing = Drawing(count=count, smooth=smooth, balance=balance, seed=seed)  # type: ignore[arg-type]
-    known = Library.read(library)
+    public = Library.read(library)
     finished = synthesis.publish_votes(
-        tally(report_files.read_reports(inputs), known),
+        tally(report_files.read_reports(inputs), public),
         output,
-        library=known,
+        library=public,
         drawing=drawing,
         resume=resume,
     )
-    _say_finished(finished, known, statement_form)
+    _say_finished(finished, public, statement_form)
 
 
 def read_labels(labels: str | None, file: str | None) -> tuple[str, ...]:
@@ -382,18 +384,12 @@ def read_labels(labels: str | None, file: str | None) -> tuple[str, ...]:
     return names
 
 
-def spell(form: StatementForm, guarantee: TextGuarantee) -> str:
-    """Formats the statement about whole texts."""
-    longer = {"statement": guarantee.headline, "explain": guarantee.explain}
-    return longer.get(form.form, guarantee.summary)()
-
-
 def _say_finished(
     finished: synthesis.FinishedSynthesis, library: Library, form: StatementForm
 ) -> None:
     if form.form == "quiet":
         return
-    lines = [spell(form, finished.guarantee), synthesis_folder.describe_alone(library)]
+    lines = [form.spell(finished.guarantee), describe_baseline(library)]
     if finished.is_earlier:
         lines.append("It was already finished; nothing was read or drawn now.")
     lines += _describe_left_out(finished.left_out)

@@ -70,7 +70,7 @@ def read_reports(inputs: Sequence[str | Path]) -> Iterator[Any]:
     Raises:
         InputError: a file cannot be read, or holds no JSON; it is named by its number.
     """
-    files = sorted({file for given in inputs for file in _find_files(Path(given))})
+    files = sorted({file for path in inputs for file in _find_files(Path(path))})
     for number, file in enumerate(files, 1):
         with text_streams.open_input(str(file)) as stream:
             for line in text_streams.read_lines(stream):
@@ -78,16 +78,16 @@ def read_reports(inputs: Sequence[str | Path]) -> Iterator[Any]:
                     yield _parse_report(line, number)
 
 
-def _find_files(given: Path) -> list[Path]:
-    if not given.is_dir():
-        return [given.resolve()]
-    found = [file.resolve() for file in given.rglob("*") if file.suffix in ENDINGS]
-    if not found:
+def _find_files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path.resolve()]
+    files = [file.resolve() for file in path.rglob("*") if file.suffix in ENDINGS]
+    if not files:
         raise InputError(
-            f"the folder {quote_file(given)} has no file of reports (.json, or .jsonl with one "
+            f"the folder {quote_file(path)} has no file of reports (.json, or .jsonl with one "
             "on each line)"
         )
-    return found
+    return files
 
 
 def _parse_report(line: str, number: int) -> Any:

@@ -164,8 +164,7 @@ def synthesize_files(  # noqa: PLR0913 - most are options, given by keyword
     has_subjects = fields.subject is not None
     if store is not None and not has_subjects:
         raise ConfigError(
-            "a ledger is charged for each subject: name the field that says whom a text is about "
-            "(--subject)"
+            "a ledger is charged for each subject: name the field of subjects with --subject"
         )
     if bool(label_names) != (fields.label is not None):
         raise ConfigError(
@@ -180,6 +179,7 @@ def synthesize_files(  # noqa: PLR0913 - most are options, given by keyword
         per_subject=per_subject,
         subject=noun if has_subjects else "",
     )
+    _require_ledger(store)
     NoisyCount(epsilon, per_subject)  # what is wrong is said before any text is read
     target = Storage(str(output))
     paths = _find_inputs(inputs, target)
@@ -442,6 +442,15 @@ def _read_columns(batch: Batch, text: str, fields: VoteFields) -> Columns:
     return read(text) or [], read(fields.label), read(fields.subject)
 
 
+def _require_ledger(store: str | None) -> None:
+    """Refuses a store without a ledger, before any text is read."""
+    if store is not None:
+        from textveil.session import SessionStore
+
+        with SessionStore(store) as opened:
+            _ = opened.ledger  # raises where there is none
+
+
 @contextmanager
 def _charge(store: str | None, run: str, box: BallotBox, epsilon: float) -> Iterator[None]:
     """Charges all subjects who are counted, before any noise, under the name of the run.
@@ -457,14 +466,12 @@ def _charge(store: str | None, run: str, box: BallotBox, epsilon: float) -> Iter
     from textveil.session import SessionStore, charge_subjects
 
     with SessionStore(store) as opened:
-        is_over = False
-        try:
+        reservations = None
+        with suppress(LimitReached):
             reservations = charge_subjects(
                 opened, box.subjects, box.build_guarantee(epsilon), key=run
             )
-        except LimitReached:
-            is_over = True
-        if is_over:  # not how many there are, nor who
+        if reservations is None:  # not how many there are, nor who
             raise LimitReached(
                 "at least one subject has a limit that this release would pass: leave out who has "
                 "nothing left (`textveil ledger show`), release less, or change the limit "

@@ -27,7 +27,7 @@ from textveil.errors import ConfigError, InputError, quote, quote_file, quote_sh
 from textveil.files import text_streams
 from textveil.files.storage import Storage
 from textveil.guarantee import format_count
-from textveil.library import Library, Smoothing
+from textveil.library import Library, Smoothing, describe_baseline
 from textveil.pipeline import Synthesis, Votes
 from textveil.pipeline.synthesis import DEFAULT_COUNT, MAX_COUNT
 from textveil.render import Sheet, SheetSection, SheetTable, clean_name
@@ -51,7 +51,7 @@ TITLE = "A corpus of public texts"
 
 @dataclass(frozen=True, kw_only=True)
 class Drawing:
-    """How texts are drawn once the votes are there. Nothing of it costs anything.
+    """Options of the draw of texts, once the votes are there. None of them costs anything.
 
     Attributes:
         count: how many, chosen without looking at the private texts.
@@ -79,7 +79,7 @@ class Drawing:
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """What a check of a folder found.
+    """Findings about a folder.
 
     Attributes:
         differences: a line for each; empty where all agrees.
@@ -139,10 +139,10 @@ def publish(
     Returns:
         The manifest, which is written last: with it the folder is finished.
     """
-    made = votes.corpus(library, **asdict(drawing))
+    corpus = votes.corpus(library, **asdict(drawing))
     parts = []
-    rows_left = made.yield_rows()
-    for number, size in enumerate(_divide(len(made))):
+    rows_left = corpus.yield_rows()
+    for number, size in enumerate(_divide(len(corpus))):
         name, rows = _name_part(number), [*islice(rows_left, size)]
         content = b"".join(text_streams.format_json_line(row).encode() for row in rows)
         output.write(name, content, subfolder=WORK_FOLDER)
@@ -157,8 +157,8 @@ def publish(
         "library_alone": dict(library.facts),
         "licence": library.licence,
         "options": dict(options),
-        "texts": len(made),
-        "statement": made.guarantee.to_json(),
+        "texts": len(corpus),
+        "statement": corpus.guarantee.to_json(),
         "votes_sha256": _sign(dump_votes(votes))["sha256"],
         "parts": parts,
     }
@@ -194,11 +194,11 @@ def _sign(content: bytes) -> dict[str, str]:
 
 def _collect_versions() -> dict[str, str]:
     """Returns the versions on which smoothed labels depend."""
-    found = {"python": platform.python_version()}
+    versions = {"python": platform.python_version()}
     for name in ("numpy", "scipy", "scikit-learn"):
         with suppress(PackageNotFoundError):
-            found[name] = version(name)
-    return found
+            versions[name] = version(name)
+    return versions
 
 
 # ---- the statement -------------------------------------------------------------------------------
@@ -248,7 +248,7 @@ def _build_sheet(votes: Votes, library: Library, manifest: Mapping[str, Any]) ->
             ),
             SheetSection(
                 heading="What the library does alone",
-                paragraphs=[describe_alone(library), _WHY_ALONE],
+                paragraphs=[describe_baseline(library), _WHY_ALONE],
             ),
             _build_counts(votes),
             SheetSection(
@@ -270,25 +270,6 @@ _WHY_ALONE = (
 )
 
 
-def describe_alone(library: Library) -> str:
-    """Says what the library achieves at epsilon 0, as measured when it was made."""
-    known = []
-    if labels := library.facts.get("labels"):
-        known.append(
-            f"its public labels classify {labels['accuracy']:.3f} of its own texts "
-            f"(cross-validated; the most frequent label alone {labels['majority']:.3f})"
-        )
-    if classes := library.facts.get("classes"):
-        known.append(
-            f"sentences that describe its classes label {classes['accuracy']:.3f} of them rightly"
-        )
-    return (
-        f"Without any private text, at epsilon 0: {'; '.join(known)}."
-        if known
-        else "Without any private text, at epsilon 0: it knows nothing of these labels."
-    )
-
-
 def _build_counts(votes: Votes) -> SheetSection:
     """Builds the table of the votes, which are public."""
     is_count = votes.way == "counts"
@@ -300,7 +281,7 @@ def _build_counts(votes: Votes) -> SheetSection:
     ]
     total = ["sum", *(f"{number:,}" for number in numbers.sum(axis=1).round(1).tolist())]
     shown = rows if len(rows) <= MAX_TABLE_ROWS else []
-    said = (
+    paragraph = (
         "Noise stands in every number, also where no document is: numbers below 0 and sums that "
         "do not fit are its traces."
         if is_count
@@ -308,10 +289,10 @@ def _build_counts(votes: Votes) -> SheetSection:
         "traces of the noise."
     )
     if not shown:
-        said += f" {VOTES_FILE} has all of them."
+        paragraph += f" {VOTES_FILE} has all of them."
     return SheetSection(
         heading="The noisy counts" if is_count else "What follows from the reports",
-        paragraphs=[said],
+        paragraphs=[paragraph],
         tables=[SheetTable(head=("cell", *labels), rows=[*shown, total])],
     )
 
@@ -395,9 +376,9 @@ def verify_synthesis(folder: str | Path, library: Library) -> Check:
             "being listed"
         )
         drawing = replace(drawing, smooth="none")
-    made = votes.corpus(library, **asdict(drawing))
-    differences += _compare_rows(output, manifest, made, with_labels=not notes)
-    if manifest["statement"] != json.loads(json.dumps(made.guarantee.to_json())):
+    corpus = votes.corpus(library, **asdict(drawing))
+    differences += _compare_rows(output, manifest, corpus, with_labels=not notes)
+    if manifest["statement"] != json.loads(json.dumps(corpus.guarantee.to_json())):
         differences.append(f"the statement in {MANIFEST_FILE} does not follow from {VOTES_FILE}")
     if manifest["textveil"] == __version__:
         for name, content in render_statement(votes, library, manifest).items():
@@ -422,11 +403,11 @@ def _find_strangers(output: Storage, manifest: Mapping[str, Any]) -> Iterator[st
 
 
 def _compare_rows(
-    output: Storage, manifest: Mapping[str, Any], made: Synthesis, *, with_labels: bool
+    output: Storage, manifest: Mapping[str, Any], corpus: Synthesis, *, with_labels: bool
 ) -> Iterator[str]:
     """Yields a line for each part whose rows are not those that the votes give."""
-    known = {*zip(made.library.ids, made.library.texts, strict=True)}
-    expected, sizes = made.yield_rows(), _divide(len(made))
+    pairs = {*zip(corpus.library.ids, corpus.library.texts, strict=True)}
+    expected, sizes = corpus.yield_rows(), _divide(len(corpus))
     names = [part["name"] for part in manifest["parts"]]
     if names != [_name_part(number) for number in range(len(sizes))]:
         yield "the parts are not as many as the texts need"
@@ -438,7 +419,9 @@ def _compare_rows(
         if rows is None or len(rows) != size:
             yield f"{name} must have {format_count(size, 'row')} of JSON, and has not"
             continue
-        for what, numbers in _find_wrong_rows(rows, wanted, known, made.votes, with_labels).items():
+        for what, numbers in _find_wrong_rows(
+            rows, wanted, pairs, corpus.votes, with_labels
+        ).items():
             if numbers:
                 yield (
                     f"{name}: {format_count(len(numbers), 'row')} {what}, first row {numbers[0] + 1}"
@@ -455,20 +438,20 @@ def _parse_rows(content: bytes) -> list[Mapping[str, Any]] | None:
 def _find_wrong_rows(
     rows: Sequence[Mapping[str, Any]],
     wanted: Sequence[Mapping[str, Any]],
-    known: Set[tuple[str, str]],
+    pairs: Set[tuple[str, str]],
     votes: Votes,
     with_labels: bool,
 ) -> dict[str, list[int]]:
     """Finds the rows that are wrong, by what is wrong."""
-    found: dict[str, list[int]] = {
+    wrong: dict[str, list[int]] = {
         "without a text of the library under its id": [],
         "with another text, cell or field than the votes give": [],
         "with a label that does not follow from the votes": [],
     }
-    strange, other, mislabelled = found.values()
+    strange, other, mislabelled = wrong.values()
     for number, (row, expected) in enumerate(zip(rows, wanted, strict=True)):
         label = row.get("label")
-        if (str(row.get("source")), str(row.get("text"))) not in known:
+        if (str(row.get("source")), str(row.get("text"))) not in pairs:
             strange.append(number)
         elif {**row, "label": None} != {**expected, "label": None}:
             other.append(number)
@@ -476,7 +459,7 @@ def _find_wrong_rows(
             votes.label_names and label not in votes.label_names
         ):
             mislabelled.append(number)
-    return found
+    return wrong
 
 
 # ---- ending --------------------------------------------------------------------------------------

@@ -362,8 +362,8 @@ class BallotBox:
         check_label_names(self.label_names)
         if self.unit == "document" and self.per_subject != 1:
             raise ConfigError(
-                "how many texts of a subject are counted (per_subject) needs to know whom each "
-                "text is about (subjects)"
+                "how many texts of a subject are counted (per_subject) needs the "
+                "subject of each text (subjects)"
             )
         self._counts = np.zeros((max(1, len(self.label_names)), len(self.level)), np.int64)
 
