@@ -12,15 +12,17 @@ from typing import Annotated, Any
 
 import typer
 
-from textveil.cli import console, progress
-from textveil.cli.decorators import group, verb
-from textveil.cli.options import BUDGET_OPTIONS, TypedOptions
+from textveil.cli import console, progress, synthesis
+from textveil.cli.decorators import add, group, verb
+from textveil.cli.options import RELEASE_OPTIONS, TypedOptions
 from textveil.cli.session_options import STORE_VARIABLE
 from textveil.cli.statement_options import StatementForm
 from textveil.cli.texts import check_public
 from textveil.corpus import FinishedRelease, RowOptions, release, runs
+from textveil.corpus.synthesis_folder import finish_synthesis, is_synthesis, verify_synthesis
 from textveil.errors import ConfigError, InputError
 from textveil.files import formats
+from textveil.library import Library
 
 corpus = group(
     "Privatize whole corpora: files, folders and object stores, resumable, with one statement.",
@@ -68,10 +70,14 @@ KeyFile = Annotated[
         "--output guessed/"
     ),
     "textveil corpus run letters.jsonl --field body --id id --profile prompt --output protected/",
+    (
+        "textveil corpus run letters.jsonl --field body --id id --others drop --unit document "
+        "--library news.library --epsilon 4 --output public/"
+    ),
     "textveil corpus run tickets.jsonl --field body --id id --profile prompt --subject client "
     "--others drop --placeholders subject --session tickets --store sqlite:///veil.db --output "
     "linked/",
-    options=BUDGET_OPTIONS,
+    options=RELEASE_OPTIONS,
     fields={"how": (runs.run,), "rows": (RowOptions,)},
     brief=(
         *("output", "fields", "id", "id_from_row", "others", "subject", "jobs", "resume"),
@@ -129,7 +135,7 @@ def run(
                 "--session"
             )
         store = None  # of the environment, for other verbs
-    if "query" in rows:
+    if "query" in rows and config.texts.unit == "word":
         if config.protect.task is not None:
             raise ConfigError(
                 "give --task for all texts, or --query for a field with the task of each text, "
@@ -157,12 +163,50 @@ def run(
         console.note(console.wrap("\n".join(_describe_release(finished, statement_form))))
 
 
-@verb("textveil corpus verify released/", on=corpus)
-def verify(folder: Folder) -> None:
+@verb(
+    "textveil corpus verify released/",
+    "textveil corpus verify synthetic/ --library news.library",
+    on=corpus,
+)
+def verify(
+    folder: Folder,
+    library: Annotated[
+        str | None,
+        typer.Option(
+            "--library",
+            metavar="FILE",
+            help="The library of a synthesized corpus, which is then drawn again and compared.",
+        ),
+    ] = None,
+) -> None:
     """Check a release against its manifest: no part is missing or changed, no file was added."""
+    if is_synthesis(folder):
+        _verify_synthesis(folder, library)
+        return
+    if library is not None:
+        raise ConfigError("--library is for the folder of a synthesized corpus; leave it out")
     if differences := release.verify(folder):
         raise InputError("the release does not match its manifest: " + "; ".join(differences))
     console.say("The release matches its manifest.")
+
+
+def _verify_synthesis(folder: str, library: str | None) -> None:
+    if library is None:
+        raise ConfigError("--library is needed: its texts are drawn again from the votes")
+    check = verify_synthesis(folder, Library.read(library))
+    if check.differences:
+        raise InputError(
+            "the corpus does not follow from its votes: " + "; ".join(check.differences)
+        )
+    console.say(
+        " ".join(
+            [
+                "The corpus follows from its votes: every text is in the library, and statement "
+                "and manifest match.",
+                *(f"Note: {note}." for note in check.notes),
+            ]
+        )
+    )
 
 
 @verb(
@@ -183,8 +227,19 @@ def finish(
     ] = False,
     store: Store = None,
 ) -> None:
-    """Destroy the key and the work files of a run: its draws cannot be repeated or continued."""
+    """Destroy the key and the work files of a run: its draws cannot be repeated or continued.
+
+    A synthesized corpus has no key: only what an interrupted run left is deleted.
+    """
+    if is_synthesis(folder):
+        console.say(finish_synthesis(folder, give_up=give_up))
+        return
     release.finish(folder, key_file=key_file, give_up=give_up, store=store)
+
+
+add(corpus, synthesis.synthesize, "synthesize")
+add(corpus, synthesis.report, "report")
+add(corpus, synthesis.tally_reports, "tally")
 
 
 def _describe_release(finished: FinishedRelease, statement_form: StatementForm) -> list[str]:
@@ -195,13 +250,12 @@ def _describe_release(finished: FinishedRelease, statement_form: StatementForm) 
     manifest = finished.manifest
     texts = sum(manifest["texts"].values())
     words = manifest["statement"]["words"].get("all", 0)
+    counts = f"{texts:,} texts" + (f", {words:,} words" if "table_sha256" in manifest else "")
     fields = ", ".join(
         name if formats.is_plain(name) else json.dumps(name) for name in manifest["fields"]
     )
     parts = f"{len(manifest['parts']):,} part{'' if len(manifest['parts']) == 1 else 's'}"
-    sentences = [
-        f"{manifest['rows']:,} rows in {parts}, fields {fields}: {texts:,} texts, {words:,} words."
-    ]
+    sentences = [f"{manifest['rows']:,} rows in {parts}, fields {fields}: {counts}."]
     if finished.is_earlier:
         return [*sentences, "The release was already finished; nothing was read or drawn now."]
     if finished.guarantee is not None:
@@ -210,6 +264,6 @@ def _describe_release(finished: FinishedRelease, statement_form: StatementForm) 
         sentences += [
             sentence
             for name, sentence in finished.statement.build_sentences().items()
-            if name in ("document", "person", "copied", "equality", "placeholders", "mapping")
+            if name not in ("word", "text", "texts", "passed")
         ]
     return sentences

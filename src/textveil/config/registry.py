@@ -336,6 +336,11 @@ COMMANDS: dict[str, Entry] = {
         summary="Privatize whole files, folders and object stores",
         panel="Privatize texts",
     ),
+    "library": Entry(
+        target="textveil.cli.library:library",
+        summary="Make libraries of public texts that stand in place of private ones",
+        panel="Privatize texts",
+    ),
     "ledger": Entry(
         target="textveil.cli.ledger:ledger",
         summary="Show what releases have spent and may still spend",
@@ -475,6 +480,11 @@ def find_entry(kind: RegistryKind, name: str) -> Entry:
 
 
 def _build_unknown(kind: RegistryKind, name: str, names: Sequence[str]) -> TextveilError:
+    if (kind, name) == ("mechanism", "cells"):
+        return ConfigError(
+            "cells are of whole texts and no mechanism of words: use --unit document with "
+            "--library and --epsilon, or in Python TextPrivatizer(library, epsilon=...)"
+        )
     if name not in BENCH_NAMES.get(kind, ()):
         return UnknownName(kind, name, names)
     subject = f"`textveil {name}`" if kind == "command" else f"the {kind} {name!r}"

@@ -221,7 +221,7 @@ def start_run(
 
 
 def collect_pins(
-    config: Config, options: RowOptions, *, table: str, rows: int, store: str | None
+    config: Config, options: RowOptions, *, contents: str, rows: int, store: str | None
 ) -> dict[str, Any]:
     """Collects the options that a release depends on.
 
@@ -231,7 +231,7 @@ def collect_pins(
         "textveil": __version__,
         **_flatten(config.to_dict()),
         **{f"rows.{name}": value for name, value in asdict(options).items()},
-        "contents of the table": table,
+        f"contents of the {'table' if config.texts.unit == 'word' else 'library'}": contents,
         "rows of a part": rows,
         "store": store,
     }
@@ -246,12 +246,20 @@ def _resume_run(output: Storage, folder: Storage, pins: Mapping[str, Any], key: 
             f"{RUN_FILE} of the interrupted run is damaged; delete the key of the "
             "run and the output folder yourself"
         ) from None
+    require_same_options(earlier_pins, pins)
+    return CorpusRun(output=output, name=name, key=KeyFile(path=key, digest=digest), pins=pins)
+
+
+def require_same_options(earlier: Mapping[str, Any], pins: Mapping[str, Any]) -> None:
+    """Refuses to go on with a run under other options.
+
+    Raises:
+        ConfigError: some differ; it names them.
+    """
     # As they come out of JSON, which has lists for tuples.
-    wanted_pins = json.loads(json.dumps(pins))
+    wanted = json.loads(json.dumps(pins))
     differing = [
-        option
-        for option in {**wanted_pins, **earlier_pins}
-        if earlier_pins.get(option) != wanted_pins.get(option)
+        option for option in {**wanted, **earlier} if earlier.get(option) != wanted.get(option)
     ]
     if differing:
         raise ConfigError(
@@ -259,7 +267,6 @@ def _resume_run(output: Storage, folder: Storage, pins: Mapping[str, Any], key: 
             f"{', '.join(differing)}. Use the earlier options, or give the run up with `textveil "
             "corpus finish --give-up`"
         )
-    return CorpusRun(output=output, name=name, key=KeyFile(path=key, digest=digest), pins=pins)
 
 
 def read_run_key(folder: Storage, key: Path) -> KeyFile:

@@ -4,20 +4,44 @@ In: public texts; texts to place. Out: `Library`, with the cell of any text.
 Not here: what is drawn (`mechanism`), and what is released (`pipeline`, `corpus`).
 """
 
+from textveil.library.candidates import (
+    LENGTHS,
+    CandidatePlan,
+    make_candidates,
+    plan_candidates,
+    plan_variations,
+)
+from textveil.library.classes import read_classes
+from textveil.library.description import (
+    collect_facts,
+    describe_baseline,
+    describe_cells,
+    describe_library,
+)
 from textveil.library.drawing import allocate, draw_texts
 from textveil.library.library import Level, Library, LibraryKind
 from textveil.library.making import LEVELS, CellKind, make_library
 from textveil.library.smoothing import Smoothing, smooth_labels
 
 __all__ = [
+    "LENGTHS",
     "LEVELS",
+    "CandidatePlan",
     "CellKind",
     "Level",
     "Library",
     "LibraryKind",
     "Smoothing",
     "allocate",
+    "collect_facts",
+    "describe_baseline",
+    "describe_cells",
+    "describe_library",
     "draw_texts",
+    "make_candidates",
     "make_library",
+    "plan_candidates",
+    "plan_variations",
+    "read_classes",
     "smooth_labels",
 ]

@@ -23,7 +23,7 @@ from textveil.library.features import (
     hash_encoder,
     round_features,
 )
-from textveil.library.library import MAX_CELLS, Level, Library
+from textveil.library.library import MAX_CELLS, Level, Library, find_line_fault
 from textveil.models import SentenceModel, load_sentences
 from textveil.randomness import Floats, Ids, Values
 from textveil.table import compute_fingerprints
@@ -57,6 +57,12 @@ SURE_LABEL = 0.9
 
 FOLDS = 5
 
+LEAST_LABELLED = 2 * FOLDS
+"""The fewest texts of a public label."""
+
+MAX_CHARACTERS = 100_000
+"""The most characters of a text of a library: a longer one is rather a file than a text."""
+
 ProgressCallback = Callable[[str, int, int], None]
 """Callback for progress: a step's name, the amount done, the total."""
 
@@ -76,6 +82,7 @@ def make_library(  # noqa: PLR0913 - most are options, given by keyword
     levels: Sequence[int] = LEVELS,
     encoder: str | None = None,
     seed: int = 0,
+    made_with: Mapping[str, Any] | None = None,
     report: ProgressCallback = lambda *_: None,
 ) -> Library:
     """Makes a library from public texts.
@@ -93,6 +100,7 @@ def make_library(  # noqa: PLR0913 - most are options, given by keyword
         levels: the numbers of cells; those with fewer than 8 texts in the mean are left out.
         encoder: the folder or hub id of another sentence encoder.
         seed: another seed gives other clusters.
+        made_with: what else is remembered of how it was made, such as the model that wrote it.
         report: callback for progress.
 
     Raises:
@@ -102,6 +110,8 @@ def make_library(  # noqa: PLR0913 - most are options, given by keyword
     """
     require("sklearn")
     _check_options(cells, levels, classes)
+    if reason := find_line_fault(name=name, source=source, licence=licence):
+        raise ConfigError(f"a library {reason}")
     texts, ids, labels = _drop_copies(texts, ids, labels)
     label_names = tuple(sorted(set(labels or ())))
     label_ids = None
@@ -150,7 +160,12 @@ def make_library(  # noqa: PLR0913 - most are options, given by keyword
         vectors=quantized,
         scales=scales,
         fingerprints=compute_fingerprints(texts),
-        options={"cells": cells, "seed": seed, "classes": dict(classes or {})},
+        options={
+            "cells": cells,
+            "seed": seed,
+            "classes": dict(classes or {}),
+            **(made_with or {}),
+        },
         facts=facts,
     )
     report("cells made", 1, 1)
@@ -172,9 +187,9 @@ def _check_labels(labels: Sequence[str], names: Sequence[str]) -> None:
     counts = dict.fromkeys(names, 0)
     for label in labels:
         counts[label] += 1
-    if rare := [name for name, count in counts.items() if count < 2 * FOLDS]:
+    if rare := [name for name, count in counts.items() if count < LEAST_LABELLED]:
         raise InputError(
-            f"each public label needs {2 * FOLDS} texts or more, and {list_names(rare)} "
+            f"each public label needs {LEAST_LABELLED} texts or more, and {list_names(rare)} "
             "has fewer: leave out its texts, or give --classes in place of --label"
         )
 
@@ -193,6 +208,13 @@ def _drop_copies(
             raise InputError(
                 f"{which} must be as many as texts, got {len(values):,} for {len(texts):,}"
             )
+    for number, text in enumerate(texts, 1):
+        if len(text) <= MAX_CHARACTERS:
+            continue
+        raise InputError(
+            f"a text of a library has at most {MAX_CHARACTERS:,} characters, and text {number:,} "
+            f"has {len(text):,}: leave it out or divide it"
+        )
     places = {text.strip(): i for i, text in reversed(list(enumerate(texts)))}.values()
     kept = sorted(i for i in places if texts[i].strip())
     if len(kept) < 2 * LEAST_CELL:
