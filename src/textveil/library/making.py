@@ -7,7 +7,9 @@ Cells must see what a release is to keep. Clusters of sentence vectors see topic
 see what no public class describes; classes and labels see what a user names.
 """
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Literal
 
 import numpy as np
@@ -25,7 +27,7 @@ from textveil.library.features import (
 )
 from textveil.library.library import MAX_CELLS, Level, Library, find_line_fault
 from textveil.models import SentenceModel, load_sentences
-from textveil.randomness import Floats, Ids, Values
+from textveil.randomness import Flags, Floats, Ids, Values
 from textveil.table import compute_fingerprints
 from textveil.text import check_texts
 
@@ -208,7 +210,7 @@ def _drop_copies(
             raise InputError(
                 f"{which} must be as many as texts, got {len(values):,} for {len(texts):,}"
             )
-    for number, text in enumerate(texts, 1):
+    for number, text in enumerate(texts):
         if len(text) <= MAX_CHARACTERS:
             continue
         raise InputError(
@@ -256,14 +258,16 @@ def _make_words(texts: Sequence[str], seed: int) -> WordMap:
         min_df=2,
         max_features=MAX_WORDS,
     )
-    try:
+    weights = None
+    with suppress(ValueError):  # no word is in two texts
         weights = vectorizer.fit_transform(texts)
-    except ValueError:
+    if weights is None or weights.shape[1] < 2:
         raise InputError(
             "cells by words need texts that share words: give other texts, or cells by vectors"
-        ) from None
+        )
     axes = min(WORD_AXES, weights.shape[1] - 1, weights.shape[0] - 1)
-    svd = decomposition.TruncatedSVD(max(axes, 1), random_state=seed).fit(weights)
+    with np.errstate(invalid="ignore"):  # a share of no variance, which is not asked for
+        svd = decomposition.TruncatedSVD(max(axes, 1), random_state=seed).fit(weights)
     return WordMap(
         words=tuple(vectorizer.get_feature_names_out()),
         rarity=vectorizer.idf_.astype(np.float32),
@@ -370,11 +374,15 @@ def _make_clusters(
     made = []
     sizes = sorted({size for size in levels if size * LEAST_CELL <= len(points)})
     for size in sizes or [max(2, len(points) // LEAST_CELL)]:
-        means = cluster.KMeans(size, n_init=3, random_state=seed).fit(points)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # fewer different points than clusters: seen below
+            means = cluster.KMeans(size, n_init=3, random_state=seed).fit(points)
         centres = means.cluster_centers_.astype(np.float64)
-        weights = np.zeros((size, features.width))
-        weights[:, seen] = centres
-        linear = LinearMap.build(weights, -(centres**2).sum(axis=1) / 2)
+        linear = _measure_nearness(centres, seen)
+        used = np.unique(linear.score(known).argmax(axis=1))
+        if len(used) < 2:
+            continue
+        centres, linear = centres[used], _measure_nearness(centres[used], seen)
         found = linear.score(known).argmax(axis=1)
         distances = ((points - centres[found].astype(np.float32)) ** 2).sum(axis=1)
         made.append(
@@ -387,7 +395,16 @@ def _make_clusters(
                 share=CLUSTER_SHARE,
             )
         )
+    if not made:
+        raise InputError("the texts are too much alike to be divided into cells")
     return made
+
+
+def _measure_nearness(centres: Values, seen: Flags) -> LinearMap:
+    """Returns scores that are highest for the nearest centre; `seen` says of which features."""
+    weights = np.zeros((len(centres), len(seen)))
+    weights[:, seen] = centres
+    return LinearMap.build(weights, -(centres**2).sum(axis=1) / 2)
 
 
 def _place(weights: Any, offsets: Any, block: slice, width: int) -> LinearMap:
