@@ -27,13 +27,13 @@ VERSION = 1
 """Version of the JSON form, which it shares with statements about words."""
 
 SCOPE = "Says what kinds of texts there are and how often; not what any text says."
-"""What any release of whole public texts says."""
+"""The sentence on what a release of whole public texts says."""
 
 PUBLIC_LIBRARY = (
     "It takes the library to be public and made without these texts; no text given is among its "
     "own (compared by fingerprint); likeness is not checked."
 )
-"""What every bound supposes of the library."""
+"""The sentence on what every bound supposes of the library."""
 
 _UNITS: Mapping[TextWay, tuple[TextUnit, ...]] = {
     "texts": ("document", "sentence"),
@@ -45,7 +45,7 @@ _UNITS: Mapping[TextWay, tuple[TextUnit, ...]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class LibraryFacts:
-    """What a statement says of the public library.
+    """The facts of a public library that a statement names.
 
     Attributes:
         name: its name.
@@ -96,7 +96,7 @@ class TextGuarantee:
         replaced: the bound if one unit is replaced by another; equal to epsilon for `ldp`.
         library: the library, of the first release if there are several.
         labels: names of the labels in the codes or bins; empty where there are none.
-        labels_covered: False where labels are copied as they are, which no bound covers.
+        labels_covered: False where labels are copied unchanged, which no bound covers.
         documents: how many there are, which is released; None for `counts`, always.
         released: how many public texts were released, a public number; None where that is
             `documents`, or where none was drawn yet.
@@ -181,32 +181,34 @@ class TextGuarantee:
     @property
     def mask(self) -> tuple[str, ...]:
         """Names of what is released too, and covered by no bound."""
-        if self.way == "counts":
-            return ()
-        shown = ["number of documents"]
-        if self.way == "texts":
-            shown += ["number of sentences"] * (self.unit == "sentence")
-            shown += ["order of documents"] + ["labels"] * (not self.labels_covered)
-        return tuple(shown)
+        several, by_text = self.documents not in (None, 1), self.way == "texts"
+        presence = {
+            "number of documents": several,
+            "number of sentences": self.unit == "sentence",
+            "order of documents": several and by_text,
+            "labels": not self.labels_covered,
+        }
+        return tuple(name for name, applies in presence.items() if applies)
 
     # ---- in words --------------------------------------------------------------------------------
 
     def summary(self) -> str:
         """Writes the statement in one line: what was released, the bound, what it says."""
-        return f"{self._describe_release()} {SCOPE}"
+        return " ".join((self._describe_release(), *self._scope))
 
     def headline(self) -> str:
         """Writes the statement in three lines: bound, library, other releases and draws."""
         noun = "count" if self.way == "counts" else "release"
         number = f"one {noun}" if self.releases == 1 else f"{self.releases:,} {noun}s together"
         sum_note = "." if self.repeatable else f"; repeated {noun}s add up."
-        return "\n".join(
-            (
-                self._describe_release(),
-                f"{PUBLIC_LIBRARY} {' '.join(map(_describe_library, self.libraries))}",
-                f"{SCOPE} This is for {number}{sum_note} {describe_draws(self.repeatable)}",
-            )
+        premise = (PUBLIC_LIBRARY,) if self.kind != "none" else ()
+        origin = (*premise, *map(_describe_library, self.libraries))
+        remarks = (
+            *self._scope,
+            f"This is for {number}{sum_note}",
+            describe_draws(self.repeatable),
         )
+        return "\n".join((self._describe_release(), " ".join(origin), " ".join(remarks)))
 
     def explain(self) -> str:
         """Writes the whole statement: headline, formula, what adds up, assumptions."""
@@ -214,7 +216,7 @@ class TextGuarantee:
         if self.kind != "none":
             lines += [*_write_formula(self), *_describe_sums(self)]
         if self.way == "texts" and not self.labels_covered:
-            lines.append("Labels are copied as they are: no bound covers what they say.")
+            lines.append("Labels are copied unchanged: no bound covers what they say.")
         if self.mask:
             lines.append(
                 f"The mask is released too, and nothing is claimed about it: {', '.join(self.mask)}."
@@ -233,40 +235,42 @@ class TextGuarantee:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """The assumptions of the proof."""
-        others = {
-            "counts": f"no {self.noun} stands in the documents of another",
-            "texts": f"no {self.noun} stands in another",
-            "reports": "no document stands in another",
-        }[self.way]
-        together = "s" if self.unit == "sentence" else "s or the documents of several persons"
-        listed = [
+        independence = {
+            "document": "no document stands in another",
+            "sentence": "no sentence stands in a document twice or in another document",
+            "subject": f"no document of one {self.noun} stands in one of another",
+        }[self.unit]
+        assumptions = [
             (
-                f"{others}: near duplicates (copies, replies, quotations) are not looked for, and "
-                f"where one text stands in several {self.unit if self.unit == 'sentence' else ''}"
-                f"{together if self.unit == 'sentence' else 'document' + together}, what it says "
-                "loses the sum"
+                f"{independence}: near duplicates (copies, replies, quotations) are not looked for, "
+                "and what is said in several places loses the sum over them"
             ),
             "the cell of a text follows from that text and the public library alone",
         ]
         if self.way == "counts":
-            listed.append(
+            assumptions.append(
                 "the list of labels and cells, and every number printed here, were chosen without "
                 "looking at the documents"
             )
         if self.unit == "subject":
-            listed.append(
+            assumptions.append(
                 f"which documents of one {self.noun} are counted follows from that {self.noun}'s "
                 "documents alone"
             )
-        return tuple(listed)
+        return tuple(assumptions)
 
     @property
     def caveats(self) -> tuple[str, ...]:
-        """What a reader should know of the released texts."""
+        """Cautions for readers of the released texts."""
         return (
             "every released text is a public one, written by somebody else: names and facts in "
             "it are those of the library",
         )
+
+    @property
+    def _scope(self) -> tuple[str, ...]:
+        """The sentence on what the texts say; none without a bound."""
+        return () if self.kind == "none" else (SCOPE,)
 
     def _describe_release(self) -> str:
         """Writes what was released and its bound."""
@@ -291,7 +295,7 @@ class TextGuarantee:
         """
         sentences = None
         if self.sentences is not None:
-            sentences = {**self.sentences._asdict(), "epsilon": _convert(self._compute_most())}
+            sentences = {**self.sentences._asdict(), "epsilon": _convert(self.compute_most())}
         return {
             "version": VERSION,
             "kind": self.kind,
@@ -322,8 +326,8 @@ class TextGuarantee:
             "plainly": self.explain_plainly(),
         }
 
-    def _compute_most(self) -> float:
-        """Returns the loss of the document with the most sentences."""
+    def compute_most(self) -> float:
+        """Returns the bound for a whole document: that with the most sentences."""
         return self.epsilon * self.sentences.most if self.sentences else self.epsilon
 
     def pack(self) -> dict[str, Any]:
@@ -412,47 +416,56 @@ def _describe_texts(guarantee: TextGuarantee) -> str:
     if sentences:
         place += f" in {format_count(documents, 'document')}"
     names = join_parts(list(dict.fromkeys(library.name for library in guarantee.libraries)))
-    given = "A public text" if guarantee.releases == 1 else f"{guarantee.releases:,} public texts"
-    alike = f"two {noun}s of one cell{' in every release' * bool(guarantee.others)}"
-    parts = [
-        f"{given} of {names} in place of {place}, by its cell among "
-        f"{'at most ' * bool(guarantee.others)}{guarantee.cells:,}{_describe_bound(guarantee)}"
-    ]
-    if sentences and guarantee.kind != "none":
-        mean = guarantee.epsilon * sentences.total / max(1, documents)
-        parts.append(
-            f"a document loses the sum over its sentences: {format_number(mean)} on average, "
-            f"{format_number(guarantee._compute_most())} at most"
+    texts = "A public text" if guarantee.releases == 1 else f"{guarantee.releases:,} public texts"
+    at_most, everywhere = ("at most ", " in every release") if guarantee.others else ("", "")
+    release = (
+        f"{texts} of {names} in place of {place}, by its cell among {at_most}{guarantee.cells:,}"
+    )
+    if guarantee.kind == "none":
+        bounds = ""
+    else:
+        bound = format_number(guarantee.epsilon)
+        bounds = (
+            f": local DP {bound} for a whole {noun}, whatever its length{_describe_mean(guarantee)}"
         )
-    parts.append(f"{alike} are never told apart")
-    sentence = f"{'; '.join(parts)}."
-    shown = []
-    if documents != 1:
-        shown.append(f"there are {format_count(documents, 'document')}")
+        bounds += f"; two {noun}s of one cell{everywhere} are never told apart"
+    return f"{release}{bounds}.{_describe_mask(guarantee)}"
+
+
+def _describe_mean(guarantee: TextGuarantee) -> str:
+    """Writes what a document loses with its sentences."""
+    if guarantee.sentences is None:
+        return ""
+    mean = guarantee.epsilon * guarantee.sentences.total / max(1, guarantee.documents or 0)
+    most = format_number(guarantee.compute_most())
+    if guarantee.documents == 1:
+        return f"; the document loses the sum over its sentences: {most}"
+    return (
+        f"; a document loses the sum over its sentences: {format_number(mean)} on average, "
+        f"{most} at most"
+    )
+
+
+def _describe_mask(guarantee: TextGuarantee) -> str:
+    """Writes what the release shows besides the texts."""
+    documents, sentences = guarantee.documents or 0, guarantee.sentences
+    several = documents != 1
+    facts = [f"there are {format_count(documents, 'document')}"] * several
     if sentences:
-        shown.append(
-            "how many sentences each of them has"
-            if documents != 1
+        facts.append(
+            "how many sentences each has"
+            if several
             else f"it has {format_count(sentences.total, 'sentence')}"
         )
-    if documents != 1:
-        shown.append("in which order")
-    copied = "" if guarantee.labels_covered else "labels are copied and not covered"
-    if not shown:
-        return sentence + (f" {copied.capitalize()}." if copied else "")
-    first, *rest = shown
-    told = f"That {first}{''.join(f', {part}' for part in rest[:-1])}"
-    told += f", and {rest[-1]}, is released" if rest else " is released"
-    return f"{sentence} {told}{copied and '; '}{copied}."
-
-
-def _describe_bound(guarantee: TextGuarantee) -> str:
-    if guarantee.kind == "none":
-        return ""
-    return (
-        f": local DP {format_number(guarantee.epsilon)} for a whole {guarantee.noun}, whatever "
-        "its length"
-    )
+    facts += ["in which order"] * several
+    clauses = []
+    if facts:
+        sentence = ", ".join(facts[:-1])
+        sentence += f", and {facts[-1]}, is" if sentence else f"{facts[-1]} is"
+        clauses.append(f"that {sentence} released")
+    clauses += ["labels are copied and not covered"] * (not guarantee.labels_covered)
+    sentence = "; ".join(clauses)
+    return f" {sentence[0].upper()}{sentence[1:]}." if sentence else ""
 
 
 def _describe_reports(guarantee: TextGuarantee) -> str:
@@ -460,59 +473,50 @@ def _describe_reports(guarantee: TextGuarantee) -> str:
     documents = guarantee.documents or 0
     subject = f"Each of {format_count(documents, 'document')}" if documents != 1 else "1 document"
     number = "a set" if guarantee.releases == 1 else f"{guarantee.releases:,} sets"
-    codes, covered = "label and cell", "document and label together"
-    if not guarantee.labels:
-        codes, covered = "cell", "a whole document"
-    bound = (
-        ""
-        if guarantee.kind == "none"
-        else (f": local DP {format_number(guarantee.epsilon)} for {covered}")
-    )
+    codes, unit = "cell", "a whole document"
+    if guarantee.labels:
+        codes, unit = "label and cell", "document and label together"
+    bound = f": local DP {format_number(guarantee.epsilon)} for {unit}"
     reports = "report" if documents == guarantee.releases == 1 else "reports"
     return (
-        f"{subject} reported {number} of codes for its {codes}{bound}. The corpus follows from "
-        f"the {reports} alone."
+        f"{subject} reported {number} of codes for its {codes}"
+        f"{'' if guarantee.kind == 'none' else bound}. The corpus follows from the {reports} alone."
     )
 
 
 def _describe_counts(guarantee: TextGuarantee) -> str:
     """Writes that public texts were drawn from noisy counts."""
-    number = (
-        "One noisy count" if guarantee.releases == 1 else (f"{guarantee.releases:,} noisy counts")
-    )
-    drawn, public = "", "the library"
-    if guarantee.others:
-        public = "the libraries"
-    names = "Names of labels and cells" if guarantee.labels else "Names of cells"
-    if guarantee.released is not None:
-        drawn = f"; {format_count(guarantee.released, 'public text')} drawn from " + (
-            "it" if guarantee.releases == 1 else "them"
-        )
-        public = f"{guarantee.released:,} and {public}"
-        names = f"{names}, {public}"
-    else:
-        names = f"{names} and {public}"
+    number, counts = "One noisy count", "it"
+    if guarantee.releases > 1:
+        number, counts = f"{guarantee.releases:,} noisy counts", "them"
     bins = f"{'at most ' * bool(guarantee.others)}{format_count(guarantee.bins, 'bin')}"
-    parts = [f"{number} of {bins}{drawn}."]
-    if guarantee.kind != "none":
-        parts.append(f"{_describe_change(guarantee)}.")
-    parts.append(
-        f"{names} are public and follow from no private text; how many documents there were is "
-        "told by the noisy counts only. No word of a private text stands in it but by chance."
+    names = ["Names of labels and cells" if guarantee.labels else "Names of cells"]
+    draw = ""
+    if guarantee.released is not None:
+        draw = f"; {format_count(guarantee.released, 'public text')} drawn from {counts}"
+        names.append(f"{guarantee.released:,}")
+    names.append("the libraries" if guarantee.others else "the library")
+    if guarantee.kind == "none":
+        return f"{number} of {bins}{draw}."
+    return (
+        f"{number} of {bins}{draw}. {_describe_change(guarantee)}. {join_parts(names)} are "
+        "public and follow from no private text; how many documents there were is told by the "
+        "noisy counts only. No word of a private text stands in it but by chance."
     )
-    return " ".join(parts)
 
 
 def _describe_change(guarantee: TextGuarantee) -> str:
-    counted = ""
+    """Writes the bounds of a count, for a unit more or less and for another one."""
+    contribution = ""
     if guarantee.unit == "subject":
         verb = "is" if guarantee.per_subject == 1 else "are"
-        counted = (
+        contribution = (
             f", of whom {'at most ' * (guarantee.per_subject > 1)}"
             f"{format_count(guarantee.per_subject, 'document')} {verb} counted"
+            f"{' in each' * (guarantee.releases > 1)}"
         )
     return (
-        f"Epsilon {format_number(guarantee.epsilon)} for one {guarantee.noun}{counted}, added or "
+        f"Epsilon {format_number(guarantee.epsilon)} for one {guarantee.noun}{contribution}, added or "
         f"removed; {format_number(guarantee.replaced)} if it is replaced by another; delta 0"
     )
 
@@ -555,7 +559,8 @@ def _write_formula(guarantee: TextGuarantee) -> list[str]:
         ),
         (
             f"  |ln Pr[z | D] - ln Pr[z | D']| <= {bound}; {format_number(guarantee.replaced)} "
-            f"where one {noun} is replaced by another, or its label."
+            f"where one {noun} is replaced by another, or "
+            f"{'its text or label' if noun == 'document' else 'what its documents say'} is."
         ),
         (
             "Every bin of a public list gets discrete Laplace noise of its own, also the empty "
@@ -572,9 +577,16 @@ def _write_formula(guarantee: TextGuarantee) -> list[str]:
 
 def _describe_sums(guarantee: TextGuarantee) -> list[str]:
     """Writes what one person loses with several units."""
+    lines = []
+    if guarantee.way == "counts":
+        lines = [
+            "Whoever is in several counts loses the sum, whatever their libraries. Beside local "
+            f"releases of the same {guarantee.noun} this one counts as local DP "
+            f"{format_number(guarantee.epsilon_ldp)}."
+        ]
     if guarantee.unit == "subject":
-        return [f"A {guarantee.noun} who is in several counts loses the sum, whatever the library."]
-    lines = [f"A person with m {guarantee.noun}s loses at most m times this."]
+        return lines
+    lines.append(f"A person with m {guarantee.noun}s loses at most m times this.")
     if guarantee.sentences:
         lines.append(
             "Documents are compared with others of as many sentences; the losses of the "
@@ -589,17 +601,17 @@ def _describe_sums(guarantee: TextGuarantee) -> list[str]:
 def _write_plainly(guarantee: TextGuarantee) -> list[str]:
     """Writes the sentences for a reader who knows no epsilon."""
     noun = guarantee.noun
-    made = {
+    making = {
         "texts": f"In place of each {noun} stands a text that somebody else wrote and that was "
         "public before; only its kind was drawn by chance from the kind of the private one.",
         "reports": "Each document was turned into a few codes, some true and some not, before "
-        "anything left its device; public texts were chosen by the reports of all.",
+        "anything was collected; public texts were chosen by the reports of all.",
         "counts": "The documents were only counted by kind, the counts were changed by chance, "
         "and public texts of these kinds, written by others, were chosen by the changed counts.",
     }[guarantee.way]
     if guarantee.kind == "none":
         return [
-            made,
+            making,
             f"Nothing limits what a reader can learn from it: {'; '.join(guarantee.reasons)}.",
         ]
     secret = {
@@ -608,7 +620,7 @@ def _write_plainly(guarantee: TextGuarantee) -> list[str]:
         "counts": f"whether a certain {noun} is among those counted",
     }[guarantee.way]
     lines = [
-        made,
+        making,
         (
             f"Whoever wonders {secret}, and whatever they know beforehand, even all other "
             f"{noun}s: the release changes the odds of their guess by a factor of at most "
@@ -632,18 +644,20 @@ def _write_plainly(guarantee: TextGuarantee) -> list[str]:
         lines.append(
             f"For a person with several {noun}s the factors are multiplied"
             + (
-                f"; for a whole document it is at most {_format_factor(guarantee._compute_most())}."
+                f"; for a whole document it is at most {_format_factor(guarantee.compute_most())}."
                 if guarantee.sentences
                 else "."
             )
         )
+    if guarantee.way == "texts":
+        lines.append(f"Two {noun}s of one kind cannot be told apart at all.")
     if not guarantee.labels_covered:
-        lines.append("Labels were copied as they are, and whoever reads them knows them.")
+        lines.append("Labels were copied unchanged, and whoever reads the release knows them.")
     if guarantee.repeatable:
         lines.append("None of this holds against anyone who knows the seed of the draws.")
     lines.append(
-        "A factor of 1 would mean that nothing is learned; no name, number or sentence of a "
-        "private text is passed on."
+        "A factor of 1 would mean that nothing is learned. No name, number or sentence of a "
+        "private text is passed on; one may stand in a public text by chance."
     )
     return lines
 
