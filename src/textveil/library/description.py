@@ -82,7 +82,7 @@ def describe_baseline(library: Library) -> str:
             )
     achieved = "; ".join(parts) if parts else "it does not know your labels"
     written = (
-        ". A model wrote these texts as it was asked to, so this says little about real ones"
+        ". A model wrote these texts on request, so this says little about real ones"
         if library.facts and "model" in library.options
         else ""
     )
