@@ -7,7 +7,6 @@ corpora (`corpus`).
 """
 
 import os
-from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Annotated
@@ -392,19 +391,19 @@ def _say_finished(
     lines = [form.spell(finished.guarantee), describe_baseline(library)]
     if finished.is_earlier:
         lines.append("It was already finished; nothing was read or drawn now.")
-    lines += _describe_left_out(finished.left_out)
+    lines += _describe_left_out(finished)
     console.note(console.wrap("\n".join(lines)))
 
 
-def _describe_left_out(left_out: Mapping[str, int]) -> list[str]:
+def _describe_left_out(finished: synthesis.FinishedSynthesis) -> list[str]:
     """Describes what was not counted, for the curator alone."""
-    parts = [f"{number:,} ({reason})" for reason, number in left_out.items() if number]
-    if not parts:
+    parts = [f"{number:,} ({reason})" for reason, number in finished.left_out.items() if number]
+    sentences = [f"not counted were {join_parts(parts)}"] if parts else []
+    if finished.counted == 0:
+        sentences.append("no document was counted: check --field, --label and --labels")
+    if not sentences:
         return []
-    return [
-        f"For you alone, covered by no bound and not to be passed on: not counted were "
-        f"{join_parts(parts)}."
-    ]
+    return [f"For you alone, covered by no bound and not to be passed on: {'; '.join(sentences)}."]
 
 
 def _show_progress() -> AbstractContextManager[progress.ProgressCallback]:

@@ -103,13 +103,15 @@ class FinishedSynthesis:
     Attributes:
         guarantee: its statement.
         texts: how many public texts there are.
-        left_out: for the curator alone: how many documents were not counted, and why. No bound
-            covers it. Empty where nothing was counted now.
+        counted: for the curator alone: how many documents were counted. No bound covers it. None
+            where nothing was read now.
+        left_out: for the curator alone: how many documents were not counted, and why.
         is_earlier: whether an earlier run finished it.
     """
 
     guarantee: TextGuarantee
     texts: int
+    counted: int | None = field(default=None, repr=False)
     left_out: Mapping[str, int] = field(default_factory=dict, repr=False)
     is_earlier: bool = False
 
@@ -193,7 +195,9 @@ def synthesize_files(  # noqa: PLR0913 - most are options, given by keyword
 
     expected = box.build_guarantee(epsilon)
     finished = _fill_folder(target, library, expected, drawing, {}, count, resume=resume)
-    return replace(finished, left_out=box.left_out)
+    if not box.is_drawn:  # an earlier run read the texts
+        return finished
+    return replace(finished, counted=box.counted, left_out=box.left_out)
 
 
 def publish_votes(
