@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from textveil.corpus import synthesis, synthesis_folder
+from textveil.corpus.release import compute_digest
 from textveil.corpus.reports import read_reports, write_reports
 from textveil.corpus.synthesis import VoteFields, publish_votes, synthesize_files
 from textveil.corpus.synthesis_folder import (
@@ -456,7 +457,7 @@ def resign(folder: Path) -> None:
         manifest["statement_sha256"][name] = synthesis_folder._sign((folder / name).read_bytes())[
             "sha256"
         ]
-    manifest["sha256"] = synthesis_folder.compute_digest(manifest)
+    manifest["sha256"] = compute_digest(manifest)
     (folder / "manifest.json").write_text(json.dumps(manifest))
 
 
@@ -515,7 +516,7 @@ def test_labels_of_another_smoother_version(comments, tmp_path, library):
     run(comments, out, library)
     manifest = json.loads((out / "manifest.json").read_text())
     manifest["versions"]["scikit-learn"] = "1.0"
-    manifest["sha256"] = synthesis_folder.compute_digest(manifest)
+    manifest["sha256"] = compute_digest(manifest)
     (out / "manifest.json").write_text(json.dumps(manifest))
     check = verify_synthesis(out, library)
     assert check.differences == ()
