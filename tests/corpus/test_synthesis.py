@@ -23,7 +23,7 @@ from textveil.corpus.release import compute_digest
 from textveil.corpus.reports import read_reports, write_reports
 from textveil.corpus.synthesis import VoteFields, publish_votes, synthesize_files
 from textveil.corpus.synthesis_folder import (
-    Drawing,
+    DrawOptions,
     finish_synthesis,
     is_synthesis,
     read_votes,
@@ -57,7 +57,7 @@ OPTIONS: dict[str, Any] = {
     "label_names": LABELS,
     "level": "6",
     "noun": "customer",
-    "drawing": Drawing(count=60),
+    "drawing": DrawOptions(count=60),
 }
 FIELDS = VoteFields(text="comment", label="kind", subject="customer")
 FINISHED = [
@@ -359,7 +359,7 @@ def test_a_second_run_into_the_folder(comments, tmp_path, library):
         run(comments, out, library)
     assert run(comments, out, library, resume=True).is_earlier
     with pytest.raises(ConfigError, match="these differ: count"):
-        run(comments, out, library, drawing=Drawing(count=61), resume=True)
+        run(comments, out, library, drawing=DrawOptions(count=61), resume=True)
     assert contents(out) == before
 
 
@@ -430,7 +430,10 @@ def test_votes_give_further_corpora(comments, tmp_path, library):
     votes = read_votes(tmp_path / "out" / "votes.json")
     comments.unlink()
     done = publish_votes(
-        votes, tmp_path / "more", library=library, drawing=Drawing(count=90, smooth="none", seed=3)
+        votes,
+        tmp_path / "more",
+        library=library,
+        drawing=DrawOptions(count=90, smooth="none", seed=3),
     )
     assert done.texts == 90
     assert (tmp_path / "more" / "votes.json").read_bytes() == (
@@ -661,7 +664,7 @@ def test_bad_options(comments, tmp_path, library, options, says):
 )
 def test_bad_drawings(options):
     with pytest.raises(ConfigError, match=f"--{next(iter(options))} must be"):
-        Drawing(**options)
+        DrawOptions(**options)
 
 
 def test_a_missing_smoother_is_said_before_the_noise(comments, tmp_path, library, monkeypatch):
@@ -710,7 +713,7 @@ def reports(tmp_path: Path, library: Library) -> Path:
 def test_a_tally(reports, tmp_path, library):
     votes = tally(read_reports([reports, reports / "1.json"]), library)
     assert votes.reports == 5
-    publish_votes(votes, tmp_path / "out", library=library, drawing=Drawing(count=30))
+    publish_votes(votes, tmp_path / "out", library=library, drawing=DrawOptions(count=30))
     assert names(tmp_path / "out") == FINISHED
     assert verify_synthesis(tmp_path / "out", library).differences == ()
     lines = "".join((reports / f"{i}.json").read_text() for i in range(5))

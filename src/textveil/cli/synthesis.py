@@ -19,7 +19,7 @@ from textveil.cli.session_options import STORE_VARIABLE
 from textveil.cli.statement_options import StatementForm
 from textveil.corpus import reports as report_files
 from textveil.corpus import synthesis, synthesis_folder
-from textveil.corpus.synthesis_folder import Drawing
+from textveil.corpus.synthesis_folder import DrawOptions
 from textveil.errors import ConfigError, InputError, quote_file
 from textveil.files import text_streams
 from textveil.guarantee import join_parts
@@ -170,8 +170,8 @@ def synthesize(
             help="The bound for one subject or document, added or removed.",
         ),
     ] = None,
-    count: Count = Drawing.count,
-    smooth: Smooth = Drawing.smooth,
+    count: Count = DrawOptions.count,
+    smooth: Smooth = DrawOptions.smooth,
     balance: Balance = False,
     seed: Seed = 0,
     votes: Annotated[
@@ -199,7 +199,7 @@ def synthesize(
     follow. Nothing else of the private texts is written: no number, size or name. Further corpora
     follow from its votes.json and cost nothing.
     """
-    drawing = Drawing(count=count, smooth=smooth, balance=balance, seed=seed)  # type: ignore[arg-type]
+    drawing = DrawOptions(count=count, smooth=smooth, balance=balance, seed=seed)  # type: ignore[arg-type]
     public = Library.read(library)
     if votes is not None:
         typed = {
@@ -346,14 +346,14 @@ def tally_reports(
             show_default=False,
         ),
     ],
-    count: Count = Drawing.count,
-    smooth: Smooth = Drawing.smooth,
+    count: Count = DrawOptions.count,
+    smooth: Smooth = DrawOptions.smooth,
     balance: Balance = False,
     seed: Seed = 0,
     resume: Resume = False,
 ) -> None:
     """Draw a corpus of public texts that follows from the reports of many documents."""
-    drawing = Drawing(count=count, smooth=smooth, balance=balance, seed=seed)  # type: ignore[arg-type]
+    drawing = DrawOptions(count=count, smooth=smooth, balance=balance, seed=seed)  # type: ignore[arg-type]
     public = Library.read(library)
     finished = synthesis.publish_votes(
         tally(report_files.read_reports(inputs), public),

@@ -10,7 +10,7 @@ text any more.
 
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, Literal, Self
 
@@ -330,8 +330,8 @@ def synthesize(  # noqa: PLR0913 - most are options, given by keyword
         level=choose_level(library, level, about, epsilon, label_names),
         randomness=None if noise_seed is None else SeededRandomness(noise_seed),
     )
-    made = votes.corpus(library, count=count, smooth=smooth, balance=balance, seed=seed)
-    return Synthesis(**{**vars(made), "left_out": left_out})
+    corpus = votes.corpus(library, count=count, smooth=smooth, balance=balance, seed=seed)
+    return replace(corpus, left_out=left_out)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -422,7 +422,7 @@ class BallotBox:
         return is_over
 
     @property
-    def is_drawn(self) -> bool:
+    def is_empty(self) -> bool:
         """A flag: noise was drawn, and the box is empty."""
         return self._counts is None
 
@@ -645,9 +645,11 @@ def report_texts(
     streams = randomness.open([1] * len(codes))
     for which, draws in streams.split_rows(4096):
         for chosen in selection.draw(draws, codes[which]):
-            held = tuple(np.flatnonzero(chosen).tolist())
+            members = tuple(np.flatnonzero(chosen).tolist())
             reports.append(
-                Report(codes=held, label_names=tuple(label_names), epsilon=epsilon, library=facts)
+                Report(
+                    codes=members, label_names=tuple(label_names), epsilon=epsilon, library=facts
+                )
             )
     return reports
 
