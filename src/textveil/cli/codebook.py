@@ -18,8 +18,9 @@ import typer
 from textveil.cli import progress
 from textveil.cli.console import say
 from textveil.cli.decorators import verb
+from textveil.cli.public_texts import check_target, read_public_texts
 from textveil.cli.texts import Field
-from textveil.errors import ConfigError, InputError, OutputError, quote_file
+from textveil.errors import ConfigError, OutputError, quote_file
 
 if TYPE_CHECKING:
     from textveil.table import Book, BookKind
@@ -124,10 +125,10 @@ def codes(
         raise ConfigError(
             "--labelled and --label go together: the file, and the field of its labels"
         )
-    coarser, target = _read_levels(levels), _check_target(output)
+    coarser, target = _read_levels(levels), check_target(output)
     files = [*(public or []), *([labelled] if labelled else [])]
     kind: BookKind = "task" if labelled else "domain" if public else "general"
-    texts, labels = _read_texts(files, field, label or [])
+    texts, labels = read_public_texts(files, field, [("--label", name) for name in label or ()])
     file_names = ", ".join(Path(file).name for file in files) or "the vectors of the table alone"
     with progress.show_bars() as report:
         (book,) = make_books(
@@ -151,51 +152,11 @@ def codes(
         say(line)
 
 
-def _spell_label(value: object) -> str:
-    return "" if value is None else str(value)
-
-
 def _read_levels(levels: str | None) -> list[int]:
     numbers = [] if levels is None else levels.split(",")
     if not all(re.fullmatch(r"\s*\d{1,5}\s*", number) for number in numbers):
         raise ConfigError("--levels must be numbers of codes, separated by commas, such as 8,24,50")
     return [int(number) for number in numbers]
-
-
-def _check_target(output: str) -> Path:
-    target = Path(output)
-    if target.is_dir() or not target.resolve().parent.is_dir():
-        raise ConfigError(
-            f"--output must name a file in an existing folder, got {quote_file(output)}"
-        )
-    return target
-
-
-def _read_texts(
-    files: list[str], field: str | None, labels: list[str]
-) -> tuple[list[str], list[list[str]]]:
-    """Reads the texts of files, and the labels beside each."""
-    from textveil.files import formats
-    from textveil.files.fields import UnknownField
-    from textveil.files.text_streams import suggest_file
-
-    texts: list[str] = []
-    columns: list[list[str]] = [[] for _ in labels]
-    for file in files:
-        path = Path(file)
-        if not path.is_file():
-            raise InputError(
-                "public texts must be in a file; there is no file "
-                f"{quote_file(path)}{suggest_file(file)}"
-            )
-        texts += [text or "" for text in formats.read_texts(formats.find_source(path, field=field))]
-        rows = list(formats.read_records(path)) if labels else []
-        names: list[str] = list(*rows[:1])
-        for name, column in zip(labels, columns, strict=True):
-            if name not in names:
-                raise UnknownField(name, names, file=path, option="--label")
-            column += [_spell_label(row.get(name)) for row in rows]
-    return texts, columns
 
 
 def describe_book(book: "Book") -> Iterator[str]:

@@ -336,6 +336,11 @@ COMMANDS: dict[str, Entry] = {
         summary="Privatize whole files, folders and object stores",
         panel="Privatize texts",
     ),
+    "library": Entry(
+        target="textveil.cli.library:library",
+        summary="Make libraries of public texts that stand in place of private ones",
+        panel="Privatize texts",
+    ),
     "ledger": Entry(
         target="textveil.cli.ledger:ledger",
         summary="Show what releases have spent and may still spend",

@@ -4,6 +4,13 @@ In: public texts; texts to place. Out: `Library`, with the cell of any text.
 Not here: what is drawn (`mechanism`), and what is released (`pipeline`, `corpus`).
 """
 
+from textveil.library.classes import read_classes
+from textveil.library.description import (
+    collect_facts,
+    describe_baseline,
+    describe_cells,
+    describe_library,
+)
 from textveil.library.drawing import allocate, draw_texts
 from textveil.library.library import Level, Library, LibraryKind
 from textveil.library.making import LEVELS, CellKind, make_library
@@ -17,7 +24,12 @@ __all__ = [
     "LibraryKind",
     "Smoothing",
     "allocate",
+    "collect_facts",
+    "describe_baseline",
+    "describe_cells",
+    "describe_library",
     "draw_texts",
     "make_library",
+    "read_classes",
     "smooth_labels",
 ]

@@ -57,6 +57,9 @@ SURE_LABEL = 0.9
 
 FOLDS = 5
 
+MAX_CHARACTERS = 100_000
+"""The most characters of a text of a library: a longer one is rather a file than a text."""
+
 ProgressCallback = Callable[[str, int, int], None]
 """Callback for progress: a step's name, the amount done, the total."""
 
@@ -193,6 +196,13 @@ def _drop_copies(
             raise InputError(
                 f"{which} must be as many as texts, got {len(values):,} for {len(texts):,}"
             )
+    for number, text in enumerate(texts, 1):
+        if len(text) <= MAX_CHARACTERS:
+            continue
+        raise InputError(
+            f"a text of a library has at most {MAX_CHARACTERS:,} characters, and text {number:,} "
+            f"has {len(text):,}: leave it out or divide it"
+        )
     places = {text.strip(): i for i, text in reversed(list(enumerate(texts)))}.values()
     kept = sorted(i for i in places if texts[i].strip())
     if len(kept) < 2 * LEAST_CELL:
