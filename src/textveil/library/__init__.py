@@ -5,6 +5,7 @@ Not here: what is drawn (`mechanism`), and what is released (`pipeline`, `corpus
 """
 
 from textveil.library.classes import read_classes
+from textveil.library.demo import make_demo_library
 from textveil.library.description import (
     collect_facts,
     describe_baseline,
@@ -15,6 +16,7 @@ from textveil.library.drawing import allocate, draw_texts
 from textveil.library.library import Level, Library, LibraryKind
 from textveil.library.making import LEVELS, CellKind, make_library
 from textveil.library.smoothing import Smoothing, smooth_labels
+from textveil.library.typical_words import find_typical_words
 
 __all__ = [
     "LEVELS",
@@ -29,6 +31,8 @@ __all__ = [
     "describe_cells",
     "describe_library",
     "draw_texts",
+    "find_typical_words",
+    "make_demo_library",
     "make_library",
     "read_classes",
     "smooth_labels",
