@@ -209,7 +209,7 @@ def serve(
         )
         if library is not None and not has_page:
             raise ConfigError(
-                "--library is for the playground, and this gateway has none: leave it out, or see "
+                "--library is for the playground, which this gateway does not serve: leave it out, or see "
                 "--playground"
             )
         public_texts = None if library is None else Library.read(library)
