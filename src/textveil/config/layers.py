@@ -122,9 +122,8 @@ def _refuse_word_options(layers: Iterable[Layer]) -> None:
         if paths := [path for path in layer.values if not path.startswith(_WHOLE_TEXT_PATHS)]:
             raise ConfigError(
                 "texts.unit=document or sentence (--unit) replaces whole texts, by texts.library "
-                f"(--library) and epsilon (--epsilon) alone; {layer.source} "
-                f"{'sets' if len(paths) == 1 else 'set'} {list_names(paths)}, for words: leave "
-                f"{'it' if len(paths) == 1 else 'them'} out"
+                "(--library) and epsilon (--epsilon) alone, and has no options of words: leave out "
+                f"{list_names(paths)} (set by {layer.source})"
             )
 
 

@@ -412,8 +412,8 @@ class TextOptions:
         given = [f"texts.{name}" for name in names if getattr(self, name) not in (None, "auto")]
         if self.unit == "word" and given:
             raise ConfigError(
-                f"{', '.join(given)} are for whole texts: set texts.unit=document or sentence "
-                "(--unit), too"
+                f"{' and '.join(given)} must go with whole texts: set texts.unit=document or "
+                "sentence (--unit), too"
             )
         if self.unit != "word" and self.library is None:
             raise ConfigError(

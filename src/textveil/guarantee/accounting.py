@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import Any, overload
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
@@ -31,6 +31,9 @@ _GROUPING_OPTIONS = ("protect", "groups", "names", "figures")
 
 Words of a group may be joined to one.
 """
+
+Statement = TypeVar("Statement", Guarantee, TextGuarantee)
+"""A statement about words, or about whole texts."""
 
 _TABLE_SEPARATOR = " and "
 """Separator of the tables of releases.
@@ -283,12 +286,14 @@ def _add_groups(releases: Sequence[Guarantee]) -> tuple[Group, ...]:
     )
 
 
-def condense(guarantee: Guarantee) -> Guarantee:
+def condense(guarantee: Statement) -> Statement:
     """Counts equal values of a statement instead of listing them.
 
     So its size does not grow with the words. It no longer says which word has which value, and of
-    the parameter it keeps the range.
+    the parameter it keeps the range. One about whole texts lists nothing, and stays as it is.
     """
+    if isinstance(guarantee, TextGuarantee):
+        return guarantee
     values, places = np.unique(guarantee.epsilon_per_word, return_inverse=True)
     counts = np.zeros(len(values), np.int64)
     np.add.at(counts, places, _get_counts(guarantee))

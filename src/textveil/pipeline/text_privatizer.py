@@ -22,7 +22,7 @@ import numpy as np
 from textveil.config import Config
 from textveil.detect import split_sentences
 from textveil.errors import BudgetError, ConfigError, InputError, quote_short
-from textveil.guarantee import LibraryFacts, Sentences, TextGuarantee
+from textveil.guarantee import Sentences, TextGuarantee
 from textveil.library import Level, Library
 from textveil.mechanism import RandomizedResponse
 from textveil.pipeline.privatizer import Privatizer, call_safely, split_batches
@@ -138,7 +138,7 @@ class TextPrivatizer:
                 f"library must be a Library or the path of its file, got {type(library).__name__}"
             )
         RandomizedResponse(2, epsilon)  # refuses a wrong epsilon before it chooses a level
-        found = choose_level(library, epsilon) if level == "auto" else library.get_level(level)
+        found = _choose_level(library, epsilon) if level == "auto" else library.get_level(level)
         vars(self).update(
             library=library,
             level=found,
@@ -321,7 +321,7 @@ class TextPrivatizer:
             way="texts",
             epsilon=loss,
             replaced=loss,
-            library=describe_library(self.library, self.level),
+            library=self.library.get_facts(self.level),
             documents=1,
             sentences=Sentences(rows, rows) if self.unit == "sentence" else None,
             seeded=self.randomness.is_seeded,
@@ -344,7 +344,7 @@ def load_privatizer(config: Config) -> Privatizer | TextPrivatizer:
     return TextPrivatizer.from_config(config)
 
 
-def choose_level(library: Library, epsilon: float) -> Level:
+def _choose_level(library: Library, epsilon: float) -> Level:
     """Chooses a level by public facts: labels, else classes, else clusters that suit epsilon.
 
     Of the clusters the most whose true cell is ten times likelier than all others together; the
@@ -357,19 +357,6 @@ def choose_level(library: Library, epsilon: float) -> Level:
     levels = sorted(library.levels, key=len)
     most = math.exp(min(epsilon, 700.0)) / MIN_ODDS
     return max((level for level in levels if len(level) - 1 <= most), key=len, default=levels[0])
-
-
-def describe_library(library: Library, level: Level) -> LibraryFacts:
-    """Returns what a statement says of a library and one of its levels."""
-    return LibraryFacts(
-        name=library.name,
-        digest=library.digest,
-        source=library.source,
-        licence=library.licence,
-        texts=len(library),
-        level=level.name,
-        cells=len(level),
-    )
 
 
 def _check_share(share: object) -> None:
