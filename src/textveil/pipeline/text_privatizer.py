@@ -236,12 +236,13 @@ class TextPrivatizer:
         check_texts(texts)
         known = list(texts)
         if self.unit == "sentence":
-            known += [
-                sentence
-                for text in texts
-                for sentence in split_sentences(text)
-                if len(sentence.split()) >= MIN_KNOWN_WORDS
-            ]
+            for text in texts:
+                sentences = split_sentences(text)
+                known += [
+                    sentence
+                    for sentence in sentences
+                    if len(sentences) > 1 and len(sentence.split()) >= MIN_KNOWN_WORDS
+                ]
         self.library.refuse(known)
 
     def _release_batch(self, texts: Sequence[str], *, first: int) -> list[TextResult]:
