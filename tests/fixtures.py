@@ -25,10 +25,12 @@ os.environ.setdefault(
 import numpy as np
 import pytest
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
+from training.notes import CLASSES, write_notes
 
 from tests.postgres import MissingServerError, emptied
 from tests.postgres import postgres as server
 from textveil.guarantee import Claim
+from textveil.library import Library, make_library
 from textveil.mechanism import Block, Layout
 from textveil.randomness import Floats, Values
 from textveil.table.codebook import Book, compute_fingerprints, hash_words
@@ -231,6 +233,21 @@ def bpe_table(bpe_tokenizer: Tokenizer) -> EmbeddingTable:
 def minilm_s() -> EmbeddingTable:
     """The default model's words, 21,719 rows."""
     return load_table("minilm-s")
+
+
+@pytest.fixture(scope="session")
+def notes_library() -> Library:
+    """A library of the package's invented notes: by vectors and words, with labels and classes."""
+    notes = write_notes(50)
+    return make_library(
+        [note["text"] for note in notes],
+        labels=[note["kind"] for note in notes],
+        classes=CLASSES,
+        cells="both",
+        source="invented notes",
+        licence="Apache-2.0",
+        name="notes",
+    )
 
 
 @pytest.fixture(scope="session")

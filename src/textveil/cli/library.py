@@ -1,7 +1,7 @@
-"""The verbs `library make` and `library info`.
+"""The verbs `library make`, `library vary` and `library info`.
 
-In: files of public texts, sentences that describe classes. Out: the file of a library; what it
-holds, and what it achieves without any private text.
+In: files of public texts, or sentences that describe classes and a language model; votes. Out: the
+file of a library; what it holds, and what it achieves without any private text.
 Not here: how a library is made (`textveil.library`), and what is released from it (`privatize`,
 `corpus`).
 """
@@ -9,18 +9,24 @@ Not here: how a library is made (`textveil.library`), and what is released from 
 import json
 import os
 import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.resources import files as find_package_files
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from textveil.cli import progress
+from textveil.cli import console, progress
 from textveil.cli.console import say
 from textveil.cli.decorators import group, verb
 from textveil.cli.public_texts import check_target, read_public_texts
 from textveil.cli.texts import Field
-from textveil.errors import ConfigError, InputError, OutputError, quote_file
+from textveil.config.extras import require
+from textveil.errors import ConfigError, InputError, OutputError, TextveilError, quote_file
+
+if TYPE_CHECKING:
+    from textveil.library import CandidatePlan
 
 library = group(
     "Make libraries of public texts, which stand in place of private ones.",
@@ -37,6 +43,32 @@ DEMO_SOURCE = "invented notes of customers, part of textveil"
 LibraryFile = Annotated[
     str,
     typer.Argument(metavar="LIBRARY", help="The file of a library.", show_default=False),
+]
+Url = typer.Option(
+    "--endpoint",
+    "--upstream",
+    metavar="URL",
+    help="The base URL of an OpenAI-compatible API, such as http://HOST:PORT/v1, whose model "
+    "writes the texts; a server of llama.cpp has one for a .gguf file.",
+)
+Model = typer.Option("--model", metavar="NAME", help="The name of the model, as this API lists it.")
+Workers = Annotated[
+    int, typer.Option("--workers", metavar="N", help="Requests at the same time.", min=1, max=64)
+]
+MaxTokens = Annotated[
+    int | None,
+    typer.Option(
+        "--max-tokens",
+        metavar="N",
+        help="The longest answer, in tokens. Default: four for each word asked for, and 100.",
+        min=1,
+    ),
+]
+DryRun = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run", help="Count the requests and tokens, show one prompt, and ask for nothing."
+    ),
 ]
 NewLibrary = Annotated[
     str,
@@ -60,7 +92,14 @@ NewLibrary = Annotated[
         "textveil library make wiki.txt --classes classes.txt --source 'Wikipedia, 2018' --licence "
         "'CC BY-SA 3.0' -o wiki.library"
     ),
-    brief=("field", "label", "classes", "cells", "source", "licence", "demo", "output"),
+    (
+        "textveil library make --endpoint http://localhost:8000/v1 --model NAME --classes "
+        "classes.txt --count 2000 -o written.library"
+    ),
+    brief=(
+        *("field", "label", "classes", "cells", "source", "licence", "endpoint", "model", "count"),
+        *("demo", "output"),
+    ),
     on=library,
 )
 def make(
@@ -162,13 +201,63 @@ def make(
             "labels and classes.",
         ),
     ] = False,
+    endpoint: Annotated[str | None, Url] = None,
+    model: Annotated[str | None, Model] = None,
+    count: Annotated[
+        int, typer.Option("--count", metavar="N", help="The number of texts to write.", min=1)
+    ] = 2000,
+    examples: Annotated[
+        str | None,
+        typer.Option(
+            "--examples",
+            metavar="FILE",
+            help="Public texts, two of which each request shows; with --label those of its class.",
+        ),
+    ] = None,
+    words: Annotated[
+        str | None,
+        typer.Option(
+            "--words",
+            metavar="N,...",
+            help="The lengths of texts to write. Default: 15,30,60,100.",
+        ),
+    ] = None,
+    workers: Workers = 4,
+    max_tokens: MaxTokens = None,
+    dry_run: DryRun = False,
 ) -> None:
     """Make a library from public texts, never from the texts to release.
 
     Releases pass its texts on word for word, so --licence must allow that. With --label or
     --classes its cells tell labels or classes apart; without either they are clusters of like
-    texts. Its own texts do not count as input later.
+    texts. Its own texts do not count as input later. With --endpoint a language model writes the
+    texts from the sentences of --classes alone; its key is read from TEXTVEIL_LLM_KEY, and the same
+    command continues where it was interrupted.
     """
+    making: dict[str, Any] = {"cells": cells, "levels": levels, "encoder": encoder, "seed": seed}
+    if endpoint is not None:
+        if files or demo or id:
+            raise ConfigError("give files of public texts, or --endpoint, whose model writes them")
+        writer = Writer.build(endpoint, model, output, workers, max_tokens, dry_run)
+        write_from_classes(
+            writer,
+            Wishes(
+                classes=classes,
+                count=count,
+                examples=examples,
+                field=field,
+                label=label,
+                words=words,
+                seed=seed,
+            ),
+            source=source,
+            licence=licence,
+            name=name,
+            **making,
+        )
+        return
+    if model or examples or words or dry_run:
+        raise ConfigError("--model, --examples, --words and --dry-run need --endpoint")
     if demo:
         if files or label or classes or field or id:
             raise ConfigError("--demo brings its own files, labels and classes: give it alone")
@@ -192,10 +281,89 @@ def make(
         source=source or ", ".join(Path(file).name for file in files),
         licence=licence,
         name=name or target.stem,
-        cells=cells,
-        levels=levels,
-        encoder=encoder,
-        seed=seed,
+        **making,
+    )
+
+
+@verb(
+    "textveil library vary old.library --votes synth/votes.json --endpoint "
+    "http://localhost:8000/v1 --model NAME -o new.library",
+    on=library,
+)
+def vary(
+    library: LibraryFile,
+    votes: Annotated[
+        str,
+        typer.Option(
+            "--votes",
+            metavar="FILE",
+            help="The noisy votes for its cells, as corpus synthesize writes them.",
+            show_default=False,
+        ),
+    ],
+    endpoint: Annotated[str, Url],
+    model: Annotated[str, Model],
+    output: NewLibrary,
+    count: Annotated[
+        int | None,
+        typer.Option(
+            "--count",
+            metavar="N",
+            help="The number of variations. Default: one of each text that is kept.",
+            min=1,
+        ),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            "--name", help="The name of the library in statements. Default: that of its file."
+        ),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option("--seed", metavar="N", help="Another seed gives other variations.", min=0)
+    ] = 0,
+    workers: Workers = 4,
+    max_tokens: MaxTokens = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Keep the half of a library's cells with most votes, and let a model vary their texts.
+
+    The model sees texts of the library only, and by their choice which cells got many noisy votes,
+    which their epsilon covers. A vote on the new library is a further release: its epsilon adds to
+    that of the votes used here.
+    """
+    from textveil.library import Library, plan_variations
+    from textveil.pipeline import Votes
+
+    writer = Writer.build(endpoint, model, output, workers, max_tokens, dry_run)
+    old = Library.read(library)
+    cast_votes = Votes.from_json(_read_json(votes))
+    if cast_votes.library.digest != old.digest:
+        raise ConfigError(
+            f"the votes of {quote_file(votes)} are for another library than {quote_file(library)}"
+        )
+    level = old.get_level(cast_votes.library.level)
+    plan, kept = plan_variations(old, level, cast_votes.weigh().sum(axis=0), count=count, seed=seed)
+    written = writer.write(plan)
+    if written is None:
+        return
+    vote = {"epsilon": cast_votes.guarantee.epsilon, "unit": cast_votes.unit}
+    source = f"varied by {model} after votes at epsilon {vote['epsilon']:g} for one {vote['unit']}"
+    write_library(
+        writer.target,
+        **_join_variations(old, plan, kept.tolist(), written),
+        source=_join_lines(old.source, source),
+        licence=_join_lines(old.licence, f"terms of {model}"),
+        name=name or writer.target.stem,
+        cells=str(old.options.get("cells", "vectors")),
+        levels=",".join(level.name for level in old.levels if level.kind == "clusters"),
+        encoder=old.features.encoder_source,
+        seed=int(old.options.get("seed", 0)),
+        made_with={
+            "model": model,
+            "prompts": plan.digest,
+            "votes": [*old.options.get("votes", ()), vote],
+        },
     )
 
 
@@ -261,7 +429,7 @@ def write_library(target: Path, *, cells: str, levels: str | None, **options: An
     """Makes a library, writes it and describes it."""
     from textveil.library import LEVELS, CellKind, describe_library, make_library
 
-    numbers = read_levels(levels)
+    numbers = read_numbers("--levels", "numbers of cells", levels)
     with progress.show_bars() as report:
         made = make_library(
             cells=cast(CellKind, cells), levels=numbers or LEVELS, report=report, **options
@@ -271,9 +439,205 @@ def write_library(target: Path, *, cells: str, levels: str | None, **options: An
         say(line)
 
 
-def read_levels(levels: str | None) -> list[int]:
-    """Reads numbers of cells, separated by commas."""
-    numbers = [] if levels is None else levels.split(",")
-    if not all(re.fullmatch(r"\s*\d{1,4}\s*", number) for number in numbers):
-        raise ConfigError("--levels must be numbers of cells, separated by commas, such as 6,30")
-    return [int(number) for number in numbers]
+def read_numbers(option: str, noun: str, numbers: str | None) -> list[int]:
+    """Reads numbers that are separated by commas."""
+    parts = numbers.split(",") if numbers else []
+    if not all(re.fullmatch(r"\s*\d{1,4}\s*", part) for part in parts):
+        raise ConfigError(f"{option} must be {noun}, separated by commas, such as 6,30")
+    return [int(part) for part in parts]
+
+
+# ---- texts that a model writes -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wishes:
+    """Options of `library make` that say which texts a model is to write."""
+
+    classes: str | None
+    count: int
+    examples: str | None
+    field: str | None
+    label: str | None
+    words: str | None
+    seed: int
+
+    def plan(self, classes: Mapping[str, str]) -> "CandidatePlan":
+        """Plans the candidates: from public descriptions and public examples alone."""
+        from textveil.library import LENGTHS, plan_candidates
+
+        return plan_candidates(
+            classes,
+            self.count,
+            examples=self._read_examples(classes),
+            lengths=read_numbers("--words", "lengths in words", self.words) or LENGTHS,
+            seed=self.seed,
+        )
+
+    def _read_examples(self, classes: Mapping[str, str]) -> dict[str, list[str]]:
+        if self.examples is None:
+            if self.field or self.label:
+                raise ConfigError("--field and --label need --examples, if a model writes")
+            return {}
+        columns = [("--label", self.label)] if self.label else []
+        texts, values = read_public_texts([self.examples], self.field, columns)
+        texts_by_class: dict[str, list[str]] = {name: [] for name in classes}
+        for i, text in enumerate(texts):
+            for name in [values[0][i]] if values else classes:
+                if text.strip() and name in texts_by_class:
+                    texts_by_class[name].append(text)
+        if not any(texts_by_class.values()):
+            raise InputError(
+                f"{quote_file(self.examples)} has no text of a class: --label must name the field "
+                "of their names"
+            )
+        return texts_by_class
+
+
+@dataclass(frozen=True, kw_only=True)
+class Writer:
+    """A language model that writes texts into a work file beside the library."""
+
+    endpoint: Any
+    target: Path
+    max_tokens: int | None
+    dry_run: bool
+
+    @classmethod
+    def build(
+        cls,
+        url: str,
+        model: str | None,
+        output: str,
+        workers: int,
+        max_tokens: int | None,
+        dry_run: bool,
+    ) -> "Writer":
+        """Builds it from options, before any text is read."""
+        if model is None:
+            raise ConfigError("--endpoint needs --model: the name of the model that writes")
+        require("openai", "sklearn")
+        from textveil.library.candidates import TEMPERATURE
+        from textveil.models import Endpoint
+
+        return cls(
+            endpoint=Endpoint(url=url, model=model, workers=workers, temperature=TEMPERATURE),
+            target=check_writable(output),
+            max_tokens=max_tokens,
+            dry_run=dry_run,
+        )
+
+    @property
+    def work(self) -> Path:
+        """The file that keeps what was written."""
+        return self.target.with_name(f"{self.target.name}.written.jsonl")
+
+    def write(self, plan: "CandidatePlan") -> list[str] | None:
+        """Returns the texts that the model writes; None for a dry run."""
+        from textveil.library import make_candidates
+
+        if self.dry_run:
+            sent, received = plan.estimate_tokens()
+            say(
+                f"{len(plan):,} requests, about {sent:,} tokens sent and {received:,} received. "
+                "One of them:"
+            )
+            for message in plan.prompts[0]:
+                say(f"\n{message}")
+            return None
+        try:
+            with progress.show_bars() as report:
+                return make_candidates(
+                    self.endpoint,
+                    plan,
+                    work=self.work,
+                    max_tokens=self.max_tokens,
+                    report=report,
+                )
+        except (TextveilError, KeyboardInterrupt):
+            if self.work.exists():
+                console.note(
+                    f"textveil: written texts are kept in {quote_file(self.work)}; the same "
+                    "command continues"
+                )
+            raise
+
+
+def write_from_classes(
+    writer: Writer,
+    wishes: Wishes,
+    *,
+    source: str | None,
+    licence: str | None,
+    name: str | None,
+    **making: Any,
+) -> None:
+    """Makes a library of texts that a model writes from sentences about classes."""
+    classes = read_class_sentences(wishes.classes)
+    if classes is None:
+        raise ConfigError("--endpoint needs --classes: the sentences from which its model writes")
+    plan = wishes.plan(classes)
+    texts = writer.write(plan)
+    if texts is None:
+        return
+    model = writer.endpoint.model
+    write_library(
+        writer.target,
+        texts=texts,
+        labels=[str(label) for label in plan.labels],
+        classes=classes,
+        source=source or f"written by {model} from the sentences of {len(classes)} classes",
+        licence=licence or f"terms of {model}",
+        name=name or writer.target.stem,
+        made_with={"model": model, "prompts": plan.digest},
+        **making,
+    )
+
+
+def _join_variations(
+    old: Any, plan: "CandidatePlan", kept: Sequence[int], written: Sequence[str]
+) -> dict[str, Any]:
+    """Joins the texts that are kept and their variations, without labels that became rare."""
+    from textveil.library.making import LEAST_LABELLED
+
+    texts = [*(old.texts[i] for i in kept), *written]
+    ids = [
+        *(old.ids[i] for i in kept),
+        *(
+            f"variation {number} of {old.ids[origin]}"
+            for number, origin in enumerate(plan.origins, 1)
+        ),
+    ]
+    classes = dict(old.options.get("classes") or {}) or None
+    if old.labels is None:
+        return {"texts": texts, "ids": ids, "classes": classes}
+    labels = [*(old.label_names[old.labels[i]] for i in kept), *map(str, plan.labels)]
+    frequent = {name for name in old.label_names if labels.count(name) >= LEAST_LABELLED}
+    if len(frequent) < 2:
+        return {"texts": texts, "ids": ids}
+    rows = [i for i, label in enumerate(labels) if label in frequent]
+    if classes is not None and set(classes) == set(old.label_names):
+        classes = {name: classes[name] for name in classes if name in frequent}
+    return {
+        "texts": [texts[i] for i in rows],
+        "ids": [ids[i] for i in rows],
+        "labels": [labels[i] for i in rows],
+        "classes": classes,
+    }
+
+
+def _join_lines(line: str, addition: str) -> str:
+    """Adds to a line that statements print, once, and within its limit."""
+    from textveil.library.library import MAX_LINE
+
+    if line.endswith(addition):
+        return line
+    room = MAX_LINE - len(addition) - 5
+    return f"{line if len(line) <= room else line[:room] + '...'}; {addition}"
+
+
+def _read_json(path: str) -> Any:
+    try:
+        return json.loads(Path(path).read_bytes())
+    except (OSError, ValueError):
+        raise InputError(f"{quote_file(path)} cannot be read as JSON") from None

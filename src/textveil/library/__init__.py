@@ -4,6 +4,13 @@ In: public texts; texts to place. Out: `Library`, with the cell of any text.
 Not here: what is drawn (`mechanism`), and what is released (`pipeline`, `corpus`).
 """
 
+from textveil.library.candidates import (
+    LENGTHS,
+    CandidatePlan,
+    make_candidates,
+    plan_candidates,
+    plan_variations,
+)
 from textveil.library.classes import read_classes
 from textveil.library.demo import make_demo_library
 from textveil.library.description import (
@@ -19,7 +26,9 @@ from textveil.library.smoothing import Smoothing, smooth_labels
 from textveil.library.typical_words import find_typical_words
 
 __all__ = [
+    "LENGTHS",
     "LEVELS",
+    "CandidatePlan",
     "CellKind",
     "Level",
     "Library",
@@ -32,8 +41,11 @@ __all__ = [
     "describe_library",
     "draw_texts",
     "find_typical_words",
+    "make_candidates",
     "make_demo_library",
     "make_library",
+    "plan_candidates",
+    "plan_variations",
     "read_classes",
     "smooth_labels",
 ]

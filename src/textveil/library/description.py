@@ -32,6 +32,11 @@ def describe_library(library: Library) -> Iterator[str]:
         f"Cells by {CELL_NOUNS.get(str(library.options.get('cells')), 'vectors')}; encoder "
         f"{library.features.encoder}; digest {library.digest[:16]}."
     )
+    for vote in library.options.get("votes", ()):
+        yield (
+            f"It follows from votes of private texts (epsilon {vote['epsilon']:g} for one "
+            f"{vote['unit']}): that adds to the epsilon of what is released with it."
+        )
     yield describe_baseline(library)
 
 
@@ -76,7 +81,12 @@ def describe_baseline(library: Library) -> str:
                 "public labels of these names"
             )
     known = "; ".join(parts) if parts else "it does not know your labels"
-    return f"At epsilon 0, without any private text: {known}."
+    written = (
+        ". A model wrote these texts as it was asked to, so this says little about real ones"
+        if library.facts and "model" in library.options
+        else ""
+    )
+    return f"At epsilon 0, without any private text: {known}{written}."
 
 
 def describe_cells(library: Library, level: Level) -> Iterator[str]:

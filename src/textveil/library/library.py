@@ -148,10 +148,8 @@ class Library:
     def _find_fault(self) -> str:
         if self.kind not in get_args(LibraryKind):
             return f"is {', '.join(get_args(LibraryKind))}, got {quote_short(str(self.kind))}"
-        for name in ("name", "source", "licence"):
-            line = getattr(self, name)
-            if not line.strip() or len(line) > MAX_LINE or not line.isprintable():
-                return f"needs a {name}: one line of 1 to {MAX_LINE} characters"
+        if reason := find_line_fault(name=self.name, source=self.source, licence=self.licence):
+            return reason
         n = len(self.texts)
         if n < 2 or len(self.ids) != n or self.vectors.shape != (n, self.features.dimension):
             return "has at least two texts, and an id and a vector for each"
@@ -397,6 +395,14 @@ class Library:
             Exception
         ):  # numpy, zipfile, zlib and json raise many kinds for bytes that are not theirs
             return None
+
+
+def find_line_fault(**lines: str) -> str:
+    """Says which of the lines that statements print is none; "" if all are."""
+    for name, line in lines.items():
+        if not line.strip() or len(line) > MAX_LINE or not line.isprintable():
+            return f"needs a {name}: one line of 1 to {MAX_LINE} characters"
+    return ""
 
 
 def _pack_strings(strings: Sequence[str]) -> NDArray[np.uint8]:

@@ -7,7 +7,9 @@ Cells must see what a release is to keep. Clusters of sentence vectors see topic
 see what no public class describes; classes and labels see what a user names.
 """
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Literal
 
 import numpy as np
@@ -23,9 +25,9 @@ from textveil.library.features import (
     hash_encoder,
     round_features,
 )
-from textveil.library.library import MAX_CELLS, Level, Library
+from textveil.library.library import MAX_CELLS, Level, Library, find_line_fault
 from textveil.models import SentenceModel, load_sentences
-from textveil.randomness import Floats, Ids, Values
+from textveil.randomness import Flags, Floats, Ids, Values
 from textveil.table import compute_fingerprints
 from textveil.text import check_texts
 
@@ -57,6 +59,9 @@ SURE_LABEL = 0.9
 
 FOLDS = 5
 
+LEAST_LABELLED = 2 * FOLDS
+"""The fewest texts of a public label."""
+
 MAX_CHARACTERS = 100_000
 """The most characters of a text of a library: a longer one is rather a file than a text."""
 
@@ -79,6 +84,7 @@ def make_library(  # noqa: PLR0913 - most are options, given by keyword
     levels: Sequence[int] = LEVELS,
     encoder: str | None = None,
     seed: int = 0,
+    made_with: Mapping[str, Any] | None = None,
     report: ProgressCallback = lambda *_: None,
 ) -> Library:
     """Makes a library from public texts.
@@ -96,6 +102,7 @@ def make_library(  # noqa: PLR0913 - most are options, given by keyword
         levels: the numbers of cells; those with fewer than 8 texts in the mean are left out.
         encoder: the folder or hub id of another sentence encoder.
         seed: another seed gives other clusters.
+        made_with: what else is remembered of how it was made, such as the model that wrote it.
         report: callback for progress.
 
     Raises:
@@ -105,6 +112,8 @@ def make_library(  # noqa: PLR0913 - most are options, given by keyword
     """
     require("sklearn")
     _check_options(cells, levels, classes)
+    if reason := find_line_fault(name=name, source=source, licence=licence):
+        raise ConfigError(f"a library {reason}")
     texts, ids, labels = _drop_copies(texts, ids, labels)
     label_names = tuple(sorted(set(labels or ())))
     label_ids = None
@@ -153,7 +162,12 @@ def make_library(  # noqa: PLR0913 - most are options, given by keyword
         vectors=quantized,
         scales=scales,
         fingerprints=compute_fingerprints(texts),
-        options={"cells": cells, "seed": seed, "classes": dict(classes or {})},
+        options={
+            "cells": cells,
+            "seed": seed,
+            "classes": dict(classes or {}),
+            **(made_with or {}),
+        },
         facts=facts,
     )
     report("cells made", 1, 1)
@@ -175,9 +189,9 @@ def _check_labels(labels: Sequence[str], names: Sequence[str]) -> None:
     counts = dict.fromkeys(names, 0)
     for label in labels:
         counts[label] += 1
-    if rare := [name for name, count in counts.items() if count < 2 * FOLDS]:
+    if rare := [name for name, count in counts.items() if count < LEAST_LABELLED]:
         raise InputError(
-            f"each public label needs {2 * FOLDS} texts or more, and {list_names(rare)} "
+            f"each public label needs {LEAST_LABELLED} texts or more, and {list_names(rare)} "
             "has fewer: leave out its texts, or give --classes in place of --label"
         )
 
@@ -196,7 +210,7 @@ def _drop_copies(
             raise InputError(
                 f"{which} must be as many as texts, got {len(values):,} for {len(texts):,}"
             )
-    for number, text in enumerate(texts, 1):
+    for number, text in enumerate(texts):
         if len(text) <= MAX_CHARACTERS:
             continue
         raise InputError(
@@ -244,14 +258,16 @@ def _make_words(texts: Sequence[str], seed: int) -> WordMap:
         min_df=2,
         max_features=MAX_WORDS,
     )
-    try:
+    weights = None
+    with suppress(ValueError):  # no word is in two texts
         weights = vectorizer.fit_transform(texts)
-    except ValueError:
+    if weights is None or weights.shape[1] < 2:
         raise InputError(
             "cells by words need texts that share words: give other texts, or cells by vectors"
-        ) from None
+        )
     axes = min(WORD_AXES, weights.shape[1] - 1, weights.shape[0] - 1)
-    svd = decomposition.TruncatedSVD(max(axes, 1), random_state=seed).fit(weights)
+    with np.errstate(invalid="ignore"):  # a share of no variance, which is not asked for
+        svd = decomposition.TruncatedSVD(max(axes, 1), random_state=seed).fit(weights)
     return WordMap(
         words=tuple(vectorizer.get_feature_names_out()),
         rarity=vectorizer.idf_.astype(np.float32),
@@ -358,11 +374,15 @@ def _make_clusters(
     made = []
     sizes = sorted({size for size in levels if size * LEAST_CELL <= len(points)})
     for size in sizes or [max(2, len(points) // LEAST_CELL)]:
-        means = cluster.KMeans(size, n_init=3, random_state=seed).fit(points)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # fewer different points than clusters: seen below
+            means = cluster.KMeans(size, n_init=3, random_state=seed).fit(points)
         centres = means.cluster_centers_.astype(np.float64)
-        weights = np.zeros((size, features.width))
-        weights[:, seen] = centres
-        linear = LinearMap.build(weights, -(centres**2).sum(axis=1) / 2)
+        linear = _measure_nearness(centres, seen)
+        used = np.unique(linear.score(known).argmax(axis=1))
+        if len(used) < 2:
+            continue
+        centres, linear = centres[used], _measure_nearness(centres[used], seen)
         found = linear.score(known).argmax(axis=1)
         distances = ((points - centres[found].astype(np.float32)) ** 2).sum(axis=1)
         made.append(
@@ -375,7 +395,16 @@ def _make_clusters(
                 share=CLUSTER_SHARE,
             )
         )
+    if not made:
+        raise InputError("the texts are too much alike to be divided into cells")
     return made
+
+
+def _measure_nearness(centres: Values, seen: Flags) -> LinearMap:
+    """Returns scores that are highest for the nearest centre; `seen` says of which features."""
+    weights = np.zeros((len(centres), len(seen)))
+    weights[:, seen] = centres
+    return LinearMap.build(weights, -(centres**2).sum(axis=1) / 2)
 
 
 def _place(weights: Any, offsets: Any, block: slice, width: int) -> LinearMap:
