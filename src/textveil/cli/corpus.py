@@ -12,15 +12,17 @@ from typing import Annotated, Any
 
 import typer
 
-from textveil.cli import console, progress
-from textveil.cli.decorators import group, verb
+from textveil.cli import console, progress, synthesis
+from textveil.cli.decorators import add, group, verb
 from textveil.cli.options import RELEASE_OPTIONS, TypedOptions
 from textveil.cli.session_options import STORE_VARIABLE
 from textveil.cli.statement_options import StatementForm
 from textveil.cli.texts import check_public
 from textveil.corpus import FinishedRelease, RowOptions, release, runs
+from textveil.corpus.synthesis_folder import finish_synthesis, is_synthesis, verify_synthesis
 from textveil.errors import ConfigError, InputError
 from textveil.files import formats
+from textveil.library import Library
 
 corpus = group(
     "Privatize whole corpora: files, folders and object stores, resumable, with one statement.",
@@ -161,12 +163,50 @@ def run(
         console.note(console.wrap("\n".join(_describe_release(finished, statement_form))))
 
 
-@verb("textveil corpus verify released/", on=corpus)
-def verify(folder: Folder) -> None:
+@verb(
+    "textveil corpus verify released/",
+    "textveil corpus verify synthetic/ --library news.library",
+    on=corpus,
+)
+def verify(
+    folder: Folder,
+    library: Annotated[
+        str | None,
+        typer.Option(
+            "--library",
+            metavar="FILE",
+            help="The library of a synthesized corpus, which is then drawn again and compared.",
+        ),
+    ] = None,
+) -> None:
     """Check a release against its manifest: no part is missing or changed, no file was added."""
+    if is_synthesis(folder):
+        _verify_synthesis(folder, library)
+        return
+    if library is not None:
+        raise ConfigError("--library is for the folder of a synthesized corpus; leave it out")
     if differences := release.verify(folder):
         raise InputError("the release does not match its manifest: " + "; ".join(differences))
     console.say("The release matches its manifest.")
+
+
+def _verify_synthesis(folder: str, library: str | None) -> None:
+    if library is None:
+        raise ConfigError("--library is needed: its texts are drawn again from the votes")
+    check = verify_synthesis(folder, Library.read(library))
+    if check.differences:
+        raise InputError(
+            "the corpus does not follow from its votes: " + "; ".join(check.differences)
+        )
+    console.say(
+        " ".join(
+            [
+                "The corpus follows from its votes: every text is in the library, and statement "
+                "and manifest match.",
+                *(f"Note: {note}." for note in check.notes),
+            ]
+        )
+    )
 
 
 @verb(
@@ -187,8 +227,19 @@ def finish(
     ] = False,
     store: Store = None,
 ) -> None:
-    """Destroy the key and the work files of a run: its draws cannot be repeated or continued."""
+    """Destroy the key and the work files of a run: its draws cannot be repeated or continued.
+
+    A synthesized corpus has no key: only what an interrupted run left is deleted.
+    """
+    if is_synthesis(folder):
+        console.say(finish_synthesis(folder, give_up=give_up))
+        return
     release.finish(folder, key_file=key_file, give_up=give_up, store=store)
+
+
+add(corpus, synthesis.synthesize, "synthesize")
+add(corpus, synthesis.report, "report")
+add(corpus, synthesis.tally_reports, "tally")
 
 
 def _describe_release(finished: FinishedRelease, statement_form: StatementForm) -> list[str]:

@@ -252,12 +252,20 @@ def _resume_run(output: Storage, folder: Storage, pins: Mapping[str, Any], key: 
             f"{RUN_FILE} of the interrupted run is damaged; delete the key of the "
             "run and the output folder yourself"
         ) from None
+    require_same_options(earlier_pins, pins)
+    return CorpusRun(output=output, name=name, key=KeyFile(path=key, digest=digest), pins=pins)
+
+
+def require_same_options(earlier: Mapping[str, Any], pins: Mapping[str, Any]) -> None:
+    """Refuses to go on with a run under other options.
+
+    Raises:
+        ConfigError: some differ; it names them.
+    """
     # As they come out of JSON, which has lists for tuples.
-    wanted_pins = json.loads(json.dumps(pins))
+    wanted = json.loads(json.dumps(pins))
     differing = [
-        option
-        for option in {**wanted_pins, **earlier_pins}
-        if earlier_pins.get(option) != wanted_pins.get(option)
+        option for option in {**wanted, **earlier} if earlier.get(option) != wanted.get(option)
     ]
     if differing:
         raise ConfigError(
@@ -265,7 +273,6 @@ def _resume_run(output: Storage, folder: Storage, pins: Mapping[str, Any], key: 
             f"{', '.join(differing)}. Use the earlier options, or give the run up with `textveil "
             "corpus finish --give-up`"
         )
-    return CorpusRun(output=output, name=name, key=KeyFile(path=key, digest=digest), pins=pins)
 
 
 def read_run_key(folder: Storage, key: Path) -> KeyFile:

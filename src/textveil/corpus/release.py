@@ -183,7 +183,7 @@ def publish(
         },
         "parts": part_entries,
     }
-    document["sha256"] = _compute_digest(document)
+    document["sha256"] = compute_digest(document)
     manifest = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1)
     # The last check: with the manifest, the release counts as finished.
     require_ownership(corpus_run.output, corpus_run.name)
@@ -229,7 +229,7 @@ def read_manifest(output: Storage) -> dict[str, Any]:
     document = dict[str, Any]()
     with suppress(ValueError, KeyError, TypeError):
         manifest = dict(json.loads(output.read(MANIFEST_FILE)))
-        document = manifest if manifest["sha256"] == _compute_digest(manifest) else {}
+        document = manifest if manifest["sha256"] == compute_digest(manifest) else {}
     if not document:
         raise InputError(
             f"the {MANIFEST_FILE} in {quote_file(output.uri)} is damaged or was changed"
@@ -422,7 +422,7 @@ def _replace_infinite(value: Any) -> Any:
     return "infinite" if isinstance(value, float) and math.isinf(value) else value
 
 
-def _compute_digest(document: Mapping[str, Any]) -> str:
+def compute_digest(document: Mapping[str, Any]) -> str:
     """Computes the SHA-256 of a manifest without that field."""
     fields = {name: value for name, value in document.items() if name != "sha256"}
     return sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()

@@ -74,4 +74,4 @@ def _build_features(texts: Sequence[str], vectors: Floats) -> dict[str, Any]:
 
 def _build_model() -> Any:
     linear: Any = import_library("sklearn.svm")
-    return linear.LinearSVC(C=0.1)
+    return linear.LinearSVC(C=0.1, random_state=0)

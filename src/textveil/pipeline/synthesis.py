@@ -9,8 +9,9 @@ text any more.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -361,8 +362,8 @@ class BallotBox:
         check_label_names(self.label_names)
         if self.unit == "document" and self.per_subject != 1:
             raise ConfigError(
-                "how many texts of a subject are counted (per_subject) needs to know whom each "
-                "text is about (subjects)"
+                "how many texts of a subject are counted (per_subject) needs the "
+                "subject of each text (subjects)"
             )
         self._counts = np.zeros((max(1, len(self.label_names)), len(self.level)), np.int64)
 
@@ -382,12 +383,14 @@ class BallotBox:
         rows, is_listed = find_labels(labels, self.label_names, len(texts))
         is_public = self.library.contains(texts)
         is_empty = np.array([not text.strip() for text in texts], np.bool_)
-        is_counted = is_listed & ~is_public & ~is_empty
+        is_nobodys = self._find_nobodys(len(texts), subjects)
+        is_counted = is_listed & ~is_public & ~is_empty & ~is_nobodys
         is_over = self._find_surplus(is_counted, subjects)
         for reason, flags in (
             ("label not listed", ~is_listed),
             ("stands in the library", is_listed & is_public),
             ("empty", is_listed & is_empty & ~is_public),
+            ("without a subject", is_listed & is_nobodys & ~is_empty & ~is_public),
             ("beyond what is counted of a subject", is_over),
         ):
             self.left_out[reason] = self.left_out.get(reason, 0) + int(flags.sum())
@@ -395,18 +398,47 @@ class BallotBox:
         cells = self.library.find_cells([texts[i] for i in places.tolist()], self.level)
         np.add.at(self._counts, (rows[places], cells), 1)
 
+    def _find_nobodys(self, n: int, subjects: Sequence[str] | None) -> Flags:
+        """Finds the texts of which nobody says whom they are about: no bound would cover them."""
+        if self.unit == "document":
+            return np.zeros(n, np.bool_)
+        if subjects is None or len(subjects) != n:
+            raise InputError("subjects must be as many as texts")
+        return np.array([not subject.strip() for subject in subjects], np.bool_)
+
     def _find_surplus(self, is_counted: Flags, subjects: Sequence[str] | None) -> Flags:
         """Finds the texts beyond the first ones of their subject."""
         is_over = np.zeros(len(is_counted), np.bool_)
-        if self.unit == "document":
+        if self.unit == "document" or subjects is None:
             return is_over
-        if subjects is None or len(subjects) != len(is_counted):
-            raise InputError("subjects must be as many as texts")
         for i in np.flatnonzero(is_counted).tolist():
-            before = self._seen.get(subjects[i], 0)
+            subject = subjects[i].strip()
+            before = self._seen.get(subject, 0)
             is_over[i] = before >= self.per_subject
-            self._seen[subjects[i]] = before + 1
+            self._seen[subject] = before + 1
         return is_over
+
+    @property
+    def subjects(self) -> Collection[str]:
+        """The subjects who are counted. Secret: for the ledger alone."""
+        return self._seen.keys()
+
+    def build_guarantee(self, epsilon: float) -> TextGuarantee:
+        """Returns the statement about the votes before they are drawn."""
+        bins = np.zeros((max(1, len(self.label_names)), len(self.level)), np.int64)
+        return self._build_votes(bins, epsilon, is_seeded=False).guarantee
+
+    def _build_votes(self, counts: Ints, epsilon: float, *, is_seeded: bool) -> Votes:
+        return Votes(
+            counts=counts,
+            label_names=self.label_names,
+            epsilon=epsilon,
+            unit=self.unit,
+            per_subject=self.per_subject,
+            subject=self.subject,
+            library=self.library.get_facts(self.level),
+            seeded=is_seeded,
+        )
 
     def draw(self, epsilon: float, randomness: Randomness | None = None) -> Votes:
         """Adds noise to every bin: the one draw of the release, after which the box is empty.
@@ -424,16 +456,8 @@ class BallotBox:
             raise ConfigError("the votes were drawn, and are not drawn again: count anew")
         counts, self._counts = self._counts, None
         ((_, draws),) = randomness.open([counts.size]).split_rows(counts.size)
-        return Votes(
-            counts=noise.draw(draws, counts.ravel()).reshape(counts.shape),
-            label_names=self.label_names,
-            epsilon=epsilon,
-            unit=self.unit,
-            per_subject=self.per_subject,
-            subject=self.subject,
-            library=self.library.get_facts(self.level),
-            seeded=randomness.is_seeded,
-        )
+        noisy = noise.draw(draws, counts.ravel()).reshape(counts.shape)
+        return self._build_votes(noisy, epsilon, is_seeded=randomness.is_seeded)
 
 
 def vote(  # noqa: PLR0913 - most are options, given by keyword
@@ -620,16 +644,15 @@ def report_texts(
     return reports
 
 
-def tally(reports: Sequence[Mapping[str, Any]], library: Library) -> Votes:
+def tally(reports: Iterable[Mapping[str, Any]], library: Library) -> Votes:
     """Adds up reports, as plain data, to votes.
 
     Raises:
         InputError: there is none, one is damaged, or they are for different codes.
         ConfigError: they are for another library.
     """
-    if not reports:
-        raise InputError("there is no report")
-    first = _check_report(reports[0])
+    rest = iter(reports)
+    first = _check_report(next(rest, None))
     if first["library"] != library.digest:
         raise ConfigError(
             f"the reports are for a library with the digest {str(first['library'])[:16]}, and the "
@@ -639,8 +662,9 @@ def tally(reports: Sequence[Mapping[str, Any]], library: Library) -> Votes:
     counts = np.zeros(max(1, len(names)) * len(level), np.int64)
     size = SubsetSelection(len(counts), first["epsilon"]).size
     alike = ("library", "level", "label_names", "epsilon")
-    for number, report in enumerate(reports, 1):
-        report = _check_report(report)
+    number = 0
+    for number, report in enumerate(chain([first], rest), 1):
+        _check_report(report)
         if any(report[name] != first[name] for name in alike):
             raise InputError(
                 f"report {number} is for another library, level, list of labels or epsilon than "
@@ -657,13 +681,15 @@ def tally(reports: Sequence[Mapping[str, Any]], library: Library) -> Votes:
         label_names=names,
         way="reports",
         epsilon=first["epsilon"],
-        reports=len(reports),
+        reports=number,
         library=library.get_facts(level),
     )
 
 
 def _check_report(report: Any) -> Mapping[str, Any]:
-    """Refuses what is no report of this version."""
+    """Refuses what is no report of this version, and None, where there is none."""
+    if report is None:
+        raise InputError("there is no report")
     kinds: dict[str, type | tuple[type, ...]] = {
         "library": str,
         "level": str,
