@@ -1,6 +1,7 @@
 """Frames and datasets of whole texts: public texts in place of rows, or a public corpus in place of all."""
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -64,6 +65,7 @@ def test_what_stays_beside_public_texts_must_be_named(make):
         frames.privatize(frame, VEIL)
     released, statement = frames.privatize(frame, VEIL, keep=["stars"])
     assert list(released["stars"]) == [1, 2, 3]
+    assert statement is not None
     assert "labels are copied and not covered" in statement.summary()
     frames.privatize(frame, "document")  # numbers stay beside words without being named
 
@@ -87,6 +89,7 @@ def test_a_dataset_of_public_texts_is_drawn_once():
     assert first["text"][:] == data.map(release, batched=True, batch_size=4)["text"][:]
     assert set(first["text"]) <= set(LIBRARY.texts)
     statement = read_statement(first["promise"])
+    assert isinstance(statement, TextGuarantee)
     assert statement.documents == 6
     assert not statement.labels_covered  # the ids stand beside them
     other = data.add_column("stars", list(range(6)))
@@ -103,12 +106,12 @@ def test_documents_with_figures_are_refused_beside_public_texts():
 
 def test_what_puts_originals_back_takes_no_whole_texts():
     with pytest.raises(ConfigError, match="not TextPrivatizer"):
-        resolve_privatizer(VEIL)
+        resolve_privatizer(VEIL)  # type: ignore[arg-type]
 
 
 # ---- a public corpus in place of all -------------------------------------------------------------
 
-OPTIONS = {
+OPTIONS: dict[str, Any] = {
     "label": "kind",
     "label_names": KINDS,
     "subject": "customer",

@@ -150,7 +150,8 @@ def read_statement(statements: Iterable[str | None]) -> Statement:
     """
     packed = [json.loads(entry) for entry in statements if entry is not None]
     guarantees: list[Statement] = [
-        TextGuarantee.unpack(each) if "way" in each else Guarantee.unpack(each) for each in packed
+        TextGuarantee.unpack(entry) if "way" in entry else Guarantee.unpack(entry)
+        for entry in packed
     ]
     if not guarantees:
         raise InputError("the column has no statement: name it in privatize(..., statement=...)")
@@ -183,7 +184,7 @@ def synthesize(
         raise ConfigError(
             f"give a Dataset, such as one split of a DatasetDict, not {type(dataset).__name__}"
         )
-    made = synthesize_columns(
+    synthesis = synthesize_columns(
         dataset.column_names,
         lambda name: dataset[name][:],
         text=text,
@@ -194,7 +195,7 @@ def synthesize(
         epsilon=epsilon,
         **options,
     )
-    return Dataset.from_list(list(made.yield_rows())), made
+    return Dataset.from_list(list(synthesis.yield_rows())), synthesis
 
 
 def _is_column(value: object) -> bool:

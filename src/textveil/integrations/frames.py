@@ -107,7 +107,7 @@ def synthesize(
     host = type(frame).__module__.partition(".")[0]
     if host not in ("pandas", "polars"):
         raise ConfigError(f"give a DataFrame of pandas or polars, not {type(frame).__name__}")
-    made = synthesize_columns(
+    synthesis = synthesize_columns(
         list(frame.columns),
         lambda name: list_texts(frame[name]) if host == "pandas" else frame[name].to_list(),
         text=text,
@@ -118,7 +118,7 @@ def synthesize(
         epsilon=epsilon,
         **options,
     )
-    return type(frame)(list(made.yield_rows())), made
+    return type(frame)(list(synthesis.yield_rows())), synthesis
 
 
 def check_frame(
