@@ -58,7 +58,7 @@ def rows(tmp_path: Path) -> Path:
 
 
 def resolve(library: Path, **options: Any) -> sections.Config:
-    texts = {"unit": options.pop("unit", "document"), "library": str(library)}
+    texts: dict[str, Any] = {"unit": options.pop("unit", "document"), "library": str(library)}
     texts |= {name: options.pop(name) for name in ("cells", "sure") if name in options}
     return layers.resolve(
         overrides=layers.convert_keywords(**{"epsilon": 4, "texts": texts, **options})
@@ -72,7 +72,7 @@ def run(rows: Path, to: Path, library: Path, **more: Any) -> FinishedRelease:
     }
     if not fields.keys() & {"id", "ids"}:
         fields["id"] = "n"
-    own = {
+    own: dict[str, Any] = {
         name: more.pop(name)
         for name in ("resume", "report", "executor", "jobs", "keep_key")
         if name in more

@@ -4,6 +4,7 @@ import json
 import re
 import urllib.request
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -39,6 +40,10 @@ class Scripted:
         return [f' "{user[-60:]} {len(user)}" ' for _, user in prompts]
 
 
+def script(fails_after: int | None = None) -> Any:
+    return Scripted(fails_after)
+
+
 # ---- plans -----------------------------------------------------------------------------------------------
 
 
@@ -49,7 +54,9 @@ def test_a_plan_follows_from_classes_and_examples_alone():
     assert plan.labels[:5] == ("delivery", "billing", "praise", "question", "delivery")
     assert {plan.labels.count(name) for name in CLASSES} == {25}
     assert len(set(plan.prompts)) > 95
-    for (system, user), label, words in zip(plan.prompts, plan.labels, plan.words, strict=True):
+    for (system, user), label, words in zip(
+        plan.prompts, map(str, plan.labels), plan.words, strict=True
+    ):
         assert system == SYSTEM
         assert CLASSES[label] in user
         assert f"about {words} words" in user
@@ -117,20 +124,20 @@ def test_variations_are_of_the_cells_with_most_votes(notes_library):
 def test_what_was_written_is_not_asked_for_again(tmp_path):
     work = tmp_path / "work.jsonl"
     plan = plan_candidates(CLASSES, 30)
-    whole = make_candidates(Scripted(), plan)
+    whole = make_candidates(script(), plan)
     assert len(whole) == 30
     assert not whole[0].startswith('"')
     with pytest.raises(EndpointError):
-        make_candidates(Scripted(fails_after=20), plan, work=work)
+        make_candidates(script(fails_after=20), plan, work=work)
     rows = [json.loads(line) for line in work.read_text().splitlines()]
     assert [row["text"] for row in rows] == whole[:16]
     assert rows[1]["label"] == "billing"
     work.write_bytes(work.read_bytes() + b'{"plan": "0')  # killed in the middle of a line
-    rest, told = Scripted(), []
+    rest, told = script(), []
     assert make_candidates(rest, plan, work=work, report=lambda *step: told.append(step)) == whole
     assert len(rest.prompts) == 14
     assert told == [("candidates written", done, 30) for done in (16, 24, 30)]
-    nothing = Scripted()
+    nothing = script()
     assert make_candidates(nothing, plan, work=work) == whole
     assert make_candidates(nothing, plan_candidates(CLASSES, 10), work=work) == whole[:10]
     assert nothing.prompts == []
@@ -140,14 +147,14 @@ def test_what_was_written_is_not_asked_for_again(tmp_path):
 
 def test_candidates_of_other_options_are_not_mixed(tmp_path):
     work = tmp_path / "work.jsonl"
-    make_candidates(Scripted(), plan_candidates(CLASSES, 8), work=work)
+    make_candidates(script(), plan_candidates(CLASSES, 8), work=work)
     before = work.read_bytes()
     with pytest.raises(InputError, match="asked for in another way"):
-        make_candidates(Scripted(), plan_candidates(CLASSES, 8, seed=1), work=work)
+        make_candidates(script(), plan_candidates(CLASSES, 8, seed=1), work=work)
     for content in (b"no json\n", b'{"number": 0}\n', b"[1]\n", before + before, b"\xff\n"):
         work.write_bytes(content)
         with pytest.raises(InputError, match="cannot be read as candidates"):
-            make_candidates(Scripted(), plan_candidates(CLASSES, 8), work=work)
+            make_candidates(script(), plan_candidates(CLASSES, 8), work=work)
         assert work.read_bytes() == content
 
 
@@ -196,6 +203,7 @@ def folder(tmp_path, monkeypatch):
     rows = [
         {"text": note["text"] + f" {CANARIES[0]} {i}", "kind": note["kind"], "who": CANARIES[2]}
         for i, note in enumerate(write_notes(PRIVATE_COUNT, 8000))
+        if note["kind"] == "praise" or i < 20
     ]
     (tmp_path / "private.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     return tmp_path
@@ -251,6 +259,7 @@ def test_no_request_holds_anything_private(openai_server, read_journal, folder, 
         label_names=[*CLASSES, CANARIES[1]],
         epsilon=1,
         level="6",
+        smooth="none",
         noise_seed=1,
     )
     (folder / "votes.json").write_text(json.dumps(synthesis.votes.to_json()))

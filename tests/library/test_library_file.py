@@ -51,6 +51,8 @@ def test_it_pickles(notes_library):
         found.vectors[0] = 0
     with pytest.raises(ValueError, match="read-only"):
         found.levels[0].map.weights[0] = 0
+    with pytest.raises(ValueError, match="read-only"):
+        found.features.words.axes[0] = 0
     level = found.levels[-1]
     assert np.array_equal(
         found.find_cells(TEXTS, level), notes_library.find_cells(TEXTS, notes_library.levels[-1])

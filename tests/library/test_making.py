@@ -1,9 +1,12 @@
 """Making libraries: cells by vectors, words, labels and classes, and what is achieved with no private text."""
 
+import json
+from typing import Any
+
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
-from training.notes import CLASSES, write_notes
+from training.notes import CLASSES, FOLDER, SHIPPED, write_notes
 
 from textveil.errors import ConfigError, InputError
 from textveil.library import make_library, read_classes
@@ -13,7 +16,7 @@ from textveil.library.making import MAX_CHARACTERS, _convert_head
 NOTES = write_notes(12, 7000)
 TEXTS = [note["text"] for note in NOTES]
 KINDS = [note["kind"] for note in NOTES]
-ABOUT = {"source": "notes", "licence": "CC0"}
+ABOUT: dict[str, Any] = {"source": "notes", "licence": "CC0"}
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +44,7 @@ def test_empty_and_equal_texts_are_dropped_with_their_labels():
     made = make_library(texts, labels=labels, ids=ids, **ABOUT)
     assert list(made.texts) == TEXTS
     assert list(made.ids) == ids[1:-3]
+    assert made.labels is not None
     assert [made.label_names[i] for i in made.labels] == KINDS
 
 
@@ -141,6 +145,13 @@ def test_small_and_odd_libraries():
 def test_options_that_are_refused(options, says):
     with pytest.raises((ConfigError, InputError), match=says):
         make_library(TEXTS, **{**ABOUT, **options})
+
+
+def test_the_shipped_notes_are_what_is_written():
+    shipped = [json.loads(line) for line in (FOLDER / "notes.jsonl").read_text().splitlines()]
+    assert shipped == write_notes(SHIPPED)
+    assert read_classes(FOLDER / "classes.txt") == CLASSES
+    assert (FOLDER / "notes.jsonl").stat().st_size < 40_000
 
 
 # ---- what is said of a library -----------------------------------------------------------------------------

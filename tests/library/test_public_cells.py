@@ -178,9 +178,12 @@ def test_all_blocks_are_there(notes_library):
 
 
 def test_another_encoder_of_the_same_name_is_refused(notes_library):
-    other = replace(notes_library.features, encoder_digest="0" * 64)
-    with pytest.raises(ConfigError, match="another version of the sentence encoder"):
-        other.compute(["a text"])
+    own = notes_library.features
+    near = own.probes + np.random.default_rng(0).integers(-1, 2, own.probes.shape, dtype=np.int8)
+    assert replace(own, probes=near).compute(["a text"]).any()  # as another processor rounds
+    for probes in (own.probes[::-1], own.probes[:, :100], np.zeros_like(own.probes)):
+        with pytest.raises(ConfigError, match="another version of the sentence encoder"):
+            replace(own, probes=probes).compute(["a text"])
 
 
 # ---- members, pools, and the library's own texts -----------------------------------------------------------

@@ -68,9 +68,9 @@ def bound_loss(release: Release, first: World, second: World, many: int = MANY) 
         counts = [np.bincount(world[:half], minlength=width) + 0.5 for world in column]
         score += (np.log(counts[1]) - np.log(counts[0]))[column]
     for one, other in ((score[1], score[0]), (-score[0], -score[1])):
-        cuts = np.unique(np.quantile(one[:half], np.linspace(0, 0.98, 24)))
-        best = max(cuts.tolist(), key=lambda cut, a=one, b=other: bound_at(a[:half], b[:half], cut))
-        worst = max(worst, bound_at(one[half:], other[half:], best))
+        cuts = np.unique(np.quantile(one[:half], np.linspace(0, 0.98, 24))).tolist()
+        bounds = [bound_at(one[:half], other[:half], cut) for cut in cuts]
+        worst = max(worst, bound_at(one[half:], other[half:], cuts[int(np.argmax(bounds))]))
     return worst
 
 

@@ -269,14 +269,16 @@ def make(
     target = check_writable(output)
     columns = [(option, name) for option, name in (("--id", id), ("--label", label)) if name]
     texts, values = read_public_texts(files, field, columns)
-    found = {option: column for (option, _), column in zip(columns, values, strict=True)}
-    if missing := found.get("--label", []).count(""):
+    columns_by_option = {
+        option: column for (option, _), column in zip(columns, values, strict=True)
+    }
+    if missing := columns_by_option.get("--label", []).count(""):
         raise InputError(f"{missing:,} of {len(texts):,} texts have no label: leave them out")
     write_library(
         target,
         texts=texts,
-        ids=found.get("--id"),
-        labels=found.get("--label"),
+        ids=columns_by_option.get("--id"),
+        labels=columns_by_option.get("--label"),
         classes=read_class_sentences(classes),
         source=source or ", ".join(Path(file).name for file in files),
         licence=licence,
@@ -343,7 +345,7 @@ def vary(
             f"the votes of {quote_file(votes)} are for another library than {quote_file(library)}"
         )
     level = old.get_level(cast_votes.library.level)
-    plan, kept = plan_variations(old, level, cast_votes.weigh().sum(axis=0), count=count, seed=seed)
+    plan, rows = plan_variations(old, level, cast_votes.weigh().sum(axis=0), count=count, seed=seed)
     written = writer.write(plan)
     if written is None:
         return
@@ -351,7 +353,7 @@ def vary(
     source = f"varied by {model} after votes at epsilon {vote['epsilon']:g} for one {vote['unit']}"
     write_library(
         writer.target,
-        **_join_variations(old, plan, kept.tolist(), written),
+        **_join_variations(old, plan, rows.tolist(), written),
         source=_join_lines(old.source, source),
         licence=_join_lines(old.licence, f"terms of {model}"),
         name=name or writer.target.stem,
@@ -386,14 +388,14 @@ def info(
     """Check a library, and say what it holds and what it achieves without any private text."""
     from textveil.library import Library, collect_facts, describe_cells, describe_library
 
-    known = Library.read(library)
+    public = Library.read(library)
     if as_json:
-        say(json.dumps(collect_facts(known), ensure_ascii=False))
+        say(json.dumps(collect_facts(public), ensure_ascii=False))
         return
-    for line in describe_library(known):
+    for line in describe_library(public):
         say(line)
     if cells is not None:
-        for line in describe_cells(known, known.get_level(cells)):
+        for line in describe_cells(public, public.get_level(cells)):
             say(line)
 
 
@@ -431,11 +433,11 @@ def write_library(target: Path, *, cells: str, levels: str | None, **options: An
 
     numbers = read_numbers("--levels", "numbers of cells", levels)
     with progress.show_bars() as report:
-        made = make_library(
+        new = make_library(
             cells=cast(CellKind, cells), levels=numbers or LEVELS, report=report, **options
         )
-    made.save(target)
-    for line in describe_library(made):
+    new.save(target)
+    for line in describe_library(new):
         say(line)
 
 
@@ -595,14 +597,14 @@ def write_from_classes(
 
 
 def _join_variations(
-    old: Any, plan: "CandidatePlan", kept: Sequence[int], written: Sequence[str]
+    old: Any, plan: "CandidatePlan", rows: Sequence[int], written: Sequence[str]
 ) -> dict[str, Any]:
     """Joins the texts that are kept and their variations, without labels that became rare."""
     from textveil.library.making import LEAST_LABELLED
 
-    texts = [*(old.texts[i] for i in kept), *written]
+    texts = [*(old.texts[i] for i in rows), *written]
     ids = [
-        *(old.ids[i] for i in kept),
+        *(old.ids[i] for i in rows),
         *(
             f"variation {number} of {old.ids[origin]}"
             for number, origin in enumerate(plan.origins, 1)
@@ -611,17 +613,17 @@ def _join_variations(
     classes = dict(old.options.get("classes") or {}) or None
     if old.labels is None:
         return {"texts": texts, "ids": ids, "classes": classes}
-    labels = [*(old.label_names[old.labels[i]] for i in kept), *map(str, plan.labels)]
+    labels = [*(old.label_names[old.labels[i]] for i in rows), *map(str, plan.labels)]
     frequent = {name for name in old.label_names if labels.count(name) >= LEAST_LABELLED}
     if len(frequent) < 2:
         return {"texts": texts, "ids": ids}
-    rows = [i for i, label in enumerate(labels) if label in frequent]
+    places = [i for i, label in enumerate(labels) if label in frequent]
     if classes is not None and set(classes) == set(old.label_names):
         classes = {name: classes[name] for name in classes if name in frequent}
     return {
-        "texts": [texts[i] for i in rows],
-        "ids": [ids[i] for i in rows],
-        "labels": [labels[i] for i in rows],
+        "texts": [texts[i] for i in places],
+        "ids": [ids[i] for i in places],
+        "labels": [labels[i] for i in places],
         "classes": classes,
     }
 

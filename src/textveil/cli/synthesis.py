@@ -7,7 +7,6 @@ corpora (`corpus`).
 """
 
 import os
-from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Annotated
@@ -20,7 +19,7 @@ from textveil.cli.session_options import STORE_VARIABLE
 from textveil.cli.statement_options import StatementForm
 from textveil.corpus import reports as report_files
 from textveil.corpus import synthesis, synthesis_folder
-from textveil.corpus.synthesis_folder import Drawing
+from textveil.corpus.synthesis_folder import DrawOptions
 from textveil.errors import ConfigError, InputError, quote_file
 from textveil.files import text_streams
 from textveil.guarantee import join_parts
@@ -171,8 +170,8 @@ def synthesize(
             help="The bound for one subject or document, added or removed.",
         ),
     ] = None,
-    count: Count = Drawing.count,
-    smooth: Smooth = Drawing.smooth,
+    count: Count = DrawOptions.count,
+    smooth: Smooth = DrawOptions.smooth,
     balance: Balance = False,
     seed: Seed = 0,
     votes: Annotated[
@@ -200,7 +199,7 @@ def synthesize(
     follow. Nothing else of the private texts is written: no number, size or name. Further corpora
     follow from its votes.json and cost nothing.
     """
-    drawing = Drawing(count=count, smooth=smooth, balance=balance, seed=seed)  # type: ignore[arg-type]
+    drawing = DrawOptions(count=count, smooth=smooth, balance=balance, seed=seed)  # type: ignore[arg-type]
     public = Library.read(library)
     if votes is not None:
         typed = {
@@ -347,14 +346,14 @@ def tally_reports(
             show_default=False,
         ),
     ],
-    count: Count = Drawing.count,
-    smooth: Smooth = Drawing.smooth,
+    count: Count = DrawOptions.count,
+    smooth: Smooth = DrawOptions.smooth,
     balance: Balance = False,
     seed: Seed = 0,
     resume: Resume = False,
 ) -> None:
     """Draw a corpus of public texts that follows from the reports of many documents."""
-    drawing = Drawing(count=count, smooth=smooth, balance=balance, seed=seed)  # type: ignore[arg-type]
+    drawing = DrawOptions(count=count, smooth=smooth, balance=balance, seed=seed)  # type: ignore[arg-type]
     public = Library.read(library)
     finished = synthesis.publish_votes(
         tally(report_files.read_reports(inputs), public),
@@ -392,19 +391,19 @@ def _say_finished(
     lines = [form.spell(finished.guarantee), describe_baseline(library)]
     if finished.is_earlier:
         lines.append("It was already finished; nothing was read or drawn now.")
-    lines += _describe_left_out(finished.left_out)
+    lines += _describe_left_out(finished)
     console.note(console.wrap("\n".join(lines)))
 
 
-def _describe_left_out(left_out: Mapping[str, int]) -> list[str]:
+def _describe_left_out(finished: synthesis.FinishedSynthesis) -> list[str]:
     """Describes what was not counted, for the curator alone."""
-    parts = [f"{number:,} ({reason})" for reason, number in left_out.items() if number]
-    if not parts:
+    parts = [f"{number:,} ({reason})" for reason, number in finished.left_out.items() if number]
+    sentences = [f"not counted were {join_parts(parts)}"] if parts else []
+    if finished.counted == 0:
+        sentences.append("no document was counted: check --field, --label and --labels")
+    if not sentences:
         return []
-    return [
-        f"For you alone, covered by no bound and not to be passed on: not counted were "
-        f"{join_parts(parts)}."
-    ]
+    return [f"For you alone, covered by no bound and not to be passed on: {'; '.join(sentences)}."]
 
 
 def _show_progress() -> AbstractContextManager[progress.ProgressCallback]:

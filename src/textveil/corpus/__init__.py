@@ -14,16 +14,30 @@ from textveil.corpus.release_key import KeyFile, KeyHandle
 from textveil.corpus.rows import RowOptions
 from textveil.corpus.runs import run
 from textveil.corpus.statement import CorpusStatement
+from textveil.corpus.synthesis import (
+    FinishedSynthesis,
+    VoteFields,
+    publish_votes,
+    synthesize_files,
+)
+from textveil.corpus.synthesis_folder import DrawOptions, read_votes, verify_synthesis
 
 __all__ = [
     "CorpusStatement",
+    "DrawOptions",
     "Executor",
     "FinishedRelease",
+    "FinishedSynthesis",
     "KeyFile",
     "KeyHandle",
     "LocalExecutor",
     "RowOptions",
+    "VoteFields",
     "finish",
+    "publish_votes",
+    "read_votes",
     "run",
+    "synthesize_files",
     "verify",
+    "verify_synthesis",
 ]

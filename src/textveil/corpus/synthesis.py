@@ -22,7 +22,7 @@ from textveil.config.extras import require
 from textveil.corpus import synthesis_folder as folders
 from textveil.corpus.part_worker import RUN_FILE, WORK_FOLDER
 from textveil.corpus.plan import MANIFEST_FILE, lock_output, require_same_options
-from textveil.corpus.synthesis_folder import VOTES_FILE, Drawing
+from textveil.corpus.synthesis_folder import VOTES_FILE, DrawOptions
 from textveil.errors import (
     ConfigError,
     InputError,
@@ -103,13 +103,15 @@ class FinishedSynthesis:
     Attributes:
         guarantee: its statement.
         texts: how many public texts there are.
-        left_out: for the curator alone: how many documents were not counted, and why. No bound
-            covers it. Empty where nothing was counted now.
+        counted: for the curator alone: how many documents were counted. No bound covers it. None
+            where nothing was read now.
+        left_out: for the curator alone: how many documents were not counted, and why.
         is_earlier: whether an earlier run finished it.
     """
 
     guarantee: TextGuarantee
     texts: int
+    counted: int | None = field(default=None, repr=False)
     left_out: Mapping[str, int] = field(default_factory=dict, repr=False)
     is_earlier: bool = False
 
@@ -126,7 +128,7 @@ def synthesize_files(  # noqa: PLR0913 - most are options, given by keyword
     per_subject: int = 1,
     about: int | None = None,
     level: str = "auto",
-    drawing: Drawing | None = None,
+    drawing: DrawOptions | None = None,
     resume: bool = False,
     store: str | None = None,
     noise_seed: int | None = None,
@@ -160,7 +162,7 @@ def synthesize_files(  # noqa: PLR0913 - most are options, given by keyword
         LimitReached, StoreError: a subject may not be charged; nothing was drawn.
         OutputError: something cannot be written. Noise that was drawn stays as it is.
     """
-    fields, drawing = fields or VoteFields(), drawing or Drawing()
+    fields, drawing = fields or VoteFields(), drawing or DrawOptions()
     has_subjects = fields.subject is not None
     if store is not None and not has_subjects:
         raise ConfigError(
@@ -193,7 +195,9 @@ def synthesize_files(  # noqa: PLR0913 - most are options, given by keyword
 
     expected = box.build_guarantee(epsilon)
     finished = _fill_folder(target, library, expected, drawing, {}, count, resume=resume)
-    return replace(finished, left_out=box.left_out)
+    if not box.is_empty:  # an earlier run read the texts
+        return finished
+    return replace(finished, counted=box.counted, left_out=box.left_out)
 
 
 def publish_votes(
@@ -201,7 +205,7 @@ def publish_votes(
     output: str | Path,
     *,
     library: Library,
-    drawing: Drawing | None = None,
+    drawing: DrawOptions | None = None,
     resume: bool = False,
 ) -> FinishedSynthesis:
     """Draws a corpus that follows from votes into a folder; reads no private text.
@@ -221,7 +225,7 @@ def publish_votes(
         Storage(str(output)),
         library,
         votes.guarantee,
-        drawing or Drawing(),
+        drawing or DrawOptions(),
         digest,
         lambda _: nullcontext(votes),
         resume=resume,
@@ -232,7 +236,7 @@ def _fill_folder(
     output: Storage,
     library: Library,
     expected: TextGuarantee,
-    drawing: Drawing,
+    drawing: DrawOptions,
     more_pins: Mapping[str, Any],
     make_votes: Callable[[str], AbstractContextManager[Votes]],
     *,
@@ -301,7 +305,7 @@ def _describe_folder(output: Storage, manifest: Mapping[str, Any]) -> FinishedSy
     )
 
 
-def _collect_pins(guarantee: TextGuarantee, drawing: Drawing) -> dict[str, Any]:
+def _collect_pins(guarantee: TextGuarantee, drawing: DrawOptions) -> dict[str, Any]:
     """Collects the options on which the folder depends: all of them are public."""
     return {
         "way": guarantee.way,

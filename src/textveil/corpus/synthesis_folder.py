@@ -50,7 +50,7 @@ TITLE = "A corpus of public texts"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Drawing:
+class DrawOptions:
     """Options of the draw of texts, once the votes are there. None of them costs anything.
 
     Attributes:
@@ -124,7 +124,7 @@ def publish(
     output: Storage,
     votes: Votes,
     library: Library,
-    drawing: Drawing,
+    drawing: DrawOptions,
     options: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Writes texts, statement and manifest beside votes that are there.
@@ -363,7 +363,7 @@ def verify_synthesis(folder: str | Path, library: Library) -> Check:
     if any(line.startswith(VOTES_FILE) for line in differences):
         return Check(differences=tuple(differences))
     votes = read_votes(output)
-    drawing = Drawing(**{name: manifest["options"][name] for name in vars(Drawing())})
+    drawing = DrawOptions(**{name: manifest["options"][name] for name in vars(DrawOptions())})
     notes = []
     now, then = _collect_versions(), manifest["versions"]
     others = [name for name in ("scikit-learn", "scipy", "numpy") if now.get(name) != then[name]]

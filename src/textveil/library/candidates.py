@@ -84,7 +84,7 @@ TURNS = (
 
 @dataclass(frozen=True, kw_only=True)
 class CandidatePlan:
-    """What is asked of a model: one prompt for each candidate.
+    """Prompts for a language model: one for each candidate.
 
     Attributes:
         prompts: the messages.
@@ -148,7 +148,7 @@ def plan_candidates(
     prompts, words = [], []
     for number in range(count):
         name = names[number % len(names)]
-        choose = _Chooser(seed, number)
+        choose = _PublicChoice(seed, number)
         length = choose("length", lengths)
         lines = [
             f"Kind of text: {classes[name]}",
@@ -191,16 +191,16 @@ def plan_variations(
     if weights.shape != (len(level),):
         raise ConfigError(f"votes must be one number for each of {len(level)} cells")
     best = np.argsort(-weights, kind="stable")[: (len(level) + 1) // 2]
-    kept = np.flatnonzero(np.isin(level.cells, best)).astype(np.int64)
-    count = len(kept) if count is None else count
+    rows = np.flatnonzero(np.isin(level.cells, best)).astype(np.int64)
+    count = len(rows) if count is None else count
     if not 1 <= count <= MAX_CANDIDATES:
         raise ConfigError(f"count must be 1 to {MAX_CANDIDATES:,}, got {count:,}")
-    order = sorted(kept.tolist(), key=lambda i: _hash([seed, i]))
+    order = sorted(rows.tolist(), key=lambda i: _hash([seed, i]))
     origins = [order[number % len(order)] for number in range(count)]
     prompts, words = [], []
     for number, origin in enumerate(origins):
         text = library.texts[origin][:MAX_ANSWER]
-        turn = _Chooser(seed, number)("turn", TURNS)
+        turn = _PublicChoice(seed, number)("turn", TURNS)
         prompts.append(
             (
                 SYSTEM,
@@ -218,7 +218,7 @@ def plan_variations(
         origins=tuple(origins),
         words=tuple(words),
         digest=_hash([SYSTEM, library.digest, level.name, sorted(best.tolist()), seed]),
-    ), kept
+    ), rows
 
 
 def make_candidates(
@@ -273,7 +273,7 @@ def clean_answer(answer: str) -> str:
     return text[:MAX_ANSWER]
 
 
-class _Chooser:
+class _PublicChoice:
     """Public choices for one candidate, the same whenever they are made."""
 
     def __init__(self, seed: int, number: int) -> None:

@@ -80,13 +80,13 @@ def describe_baseline(library: Library) -> str:
                 f"{sentences} label every text, and how well is not known, as the library has no "
                 "public labels of these names"
             )
-    known = "; ".join(parts) if parts else "it does not know your labels"
+    achieved = "; ".join(parts) if parts else "it does not know your labels"
     written = (
-        ". A model wrote these texts as it was asked to, so this says little about real ones"
+        ". A model wrote these texts on request, so this says little about real ones"
         if library.facts and "model" in library.options
         else ""
     )
-    return f"At epsilon 0, without any private text: {known}{written}."
+    return f"At epsilon 0, without any private text: {achieved}{written}."
 
 
 def describe_cells(library: Library, level: Level) -> Iterator[str]:

@@ -12,7 +12,6 @@ exactly, in whatever order a library adds them.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -31,6 +30,11 @@ STEPS = 1 << 12
 
 LARGEST_SUM = 1 << 53
 """The whole numbers below which float64 adds up without rounding."""
+
+PROBES = ("The bank lent them nine hundred pounds.", "It rains in the north.", "Who won?")
+
+LEAST_LIKENESS = 0.98
+"""The least cosine of a probe's vectors: processors and precisions differ by less."""
 
 TEXTS_AT_ONCE = 4096
 """Texts whose features are computed at once, which bounds memory."""
@@ -115,12 +119,12 @@ class WordMap:
         counts: list[Ids] = []
         rows: list[int] = []
         for i, text in enumerate(texts):
-            found = [
+            columns_of_text = [
                 column
                 for word in _WORD.findall(text.lower())
                 if (column := self._columns.get(word)) is not None
             ]
-            distinct, times = np.unique(np.array(found, np.int64), return_counts=True)
+            distinct, times = np.unique(np.array(columns_of_text, np.int64), return_counts=True)
             if len(distinct):
                 rows.append(i)
                 columns.append(distinct)
@@ -143,8 +147,8 @@ class FeatureMap:
     Attributes:
         encoder: the name of the sentence encoder.
         encoder_source: its folder or hub id; None for the bundled one.
-        encoder_digest: SHA-256 of the vectors of fixed sentences, rounded: another encoder of the
-            same name is refused.
+        probes: int8 [3, d], the vectors of fixed sentences: another encoder of the same name is
+            refused.
         dimension: d of the sentence vectors.
         words: the words of a text, where the library has them.
         classes: the likeness to the sentences of classes, as a map of sentence vectors.
@@ -154,7 +158,7 @@ class FeatureMap:
 
     encoder: str
     encoder_source: str | None = None
-    encoder_digest: str
+    probes: NDArray[np.int8] = field(repr=False)
     dimension: int
     words: WordMap | None = None
     classes: LinearMap | None = None
@@ -189,12 +193,21 @@ class FeatureMap:
             ConfigError: it is not the one that the library was made with.
         """
         model = load_sentences(self.encoder_source)
-        if hash_encoder(model.encode) != self.encoder_digest:
+        if not self._knows(compute_probes(model.encode)):
             raise ConfigError(
                 f"the library was made with another version of the sentence encoder {self.encoder}: "
                 "make it anew with `textveil library make`"
             )
         return model
+
+    def _knows(self, probes: NDArray[np.int8]) -> bool:
+        """Says whether vectors of the fixed sentences are those of this map, but for rounding."""
+        if probes.shape != self.probes.shape:
+            return False
+        mine, theirs = (
+            scale_to_unit(vectors.astype(np.float64)) for vectors in (self.probes, probes)
+        )
+        return bool(((mine * theirs).sum(axis=1) >= LEAST_LIKENESS).all())
 
     def compute(self, texts: Sequence[str], vectors: Floats | None = None) -> Features:
         """Computes the features of texts: int16 [n, F].
@@ -225,13 +238,9 @@ def _rebuild(values: dict[str, Any]) -> FeatureMap:
     return FeatureMap(**values)
 
 
-def hash_encoder(encode: EncodeTexts) -> str:
-    """Returns the digest of an encoder: of its vectors for some fixed sentences, rounded.
-
-    Processors may differ in the last bits, which rounding hides.
-    """
-    probes = ["The bank lent them nine hundred pounds.", "It rains in the north.", "Who won?"]
-    return sha256((np.rint(encode(probes) * 64)).astype("<i2").tobytes()).hexdigest()
+def compute_probes(encode: EncodeTexts) -> NDArray[np.int8]:
+    """Computes the vectors by which an encoder is known again: of some fixed sentences."""
+    return np.rint(encode(PROBES) * 127).astype(np.int8)
 
 
 def scale_to_unit(vectors: Values) -> Values:

@@ -132,7 +132,10 @@ class Library:
     facts: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        owners: list[Any] = [self, *self.levels, *(level.map for level in self.levels)]
+        features = self.features
+        maps = [features.words, features.classes, features.head]
+        owners: list[Any] = [self, features, *filter(None, maps), *self.levels]
+        owners += [level.map for level in self.levels]
         for owner in owners:
             for attribute in fields(owner):  # else a later change would be in no digest
                 if isinstance(value := getattr(owner, attribute.name), np.ndarray):
@@ -292,7 +295,6 @@ class Library:
             "features": {
                 "encoder": features.encoder,
                 "encoder_source": features.encoder_source,
-                "encoder_digest": features.encoder_digest,
                 "dimension": features.dimension,
                 "scales": dict(features.scales),
             },
@@ -305,6 +307,7 @@ class Library:
         arrays: dict[str, NDArray[Any]] = {
             "texts": _pack_strings(self.texts),
             "ids": _pack_strings(self.ids),
+            "probes": self.features.probes,
             "vectors": self.vectors,
             "scales": self.scales.astype("<f4"),
             "fingerprints": self.fingerprints.astype("<u8"),
@@ -418,6 +421,7 @@ def _read_features(about: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Fe
         )
     return FeatureMap(
         **about,
+        probes=arrays["probes"],
         words=words,
         classes=_read_map(arrays, "classes") if "classes_weights" in arrays else None,
         head=_read_map(arrays, "head") if "head_weights" in arrays else None,

@@ -1,4 +1,4 @@
-"""How a library is made: its cells at all levels, from public texts alone.
+"""Making a library: its cells at all levels, from public texts alone.
 
 In: public texts, perhaps with public labels, or sentences that describe classes. Out: `Library`.
 Not here: what a library is (`library`), and how a text becomes features (`features`).
@@ -22,7 +22,7 @@ from textveil.library.features import (
     Features,
     LinearMap,
     WordMap,
-    hash_encoder,
+    compute_probes,
     round_features,
 )
 from textveil.library.library import MAX_CELLS, Level, Library, find_line_fault
@@ -126,27 +126,27 @@ def make_library(  # noqa: PLR0913 - most are options, given by keyword
     features = FeatureMap(
         encoder=model.name,
         encoder_source=encoder,
-        encoder_digest=hash_encoder(model.encode),
+        probes=compute_probes(model.encode),
         dimension=model.dimension,
         words=None if cells == "vectors" else _make_words(texts, seed),
         classes=None if classes is None else _make_classes(model, vectors, classes),
         head=None if label_ids is None else _make_head(vectors, label_ids),
         scales={"classes": CLASS_SCALE, "head": HEAD_SCALE},
     )
-    known = features.compute(texts, vectors)
+    all_features = features.compute(texts, vectors)
     made_levels, facts = [], {}
     if label_ids is not None:
-        level, facts["labels"] = _make_label_level(features, known, label_ids, label_names)
+        level, facts["labels"] = _make_label_level(features, all_features, label_ids, label_names)
         made_levels.append(level)
     if classes is not None:
-        level = _make_class_level(features, known, tuple(classes))
+        level = _make_class_level(features, all_features, tuple(classes))
         made_levels.append(level)
         if set(classes) == set(label_names) and label_ids is not None:
             order = np.array([label_names.index(class_name) for class_name in classes])
             facts["classes"] = {
                 "accuracy": round(float((order[level.cells] == label_ids).mean()), 4)
             }
-    made_levels += _make_clusters(features, known, cells, levels, seed)
+    made_levels += _make_clusters(features, all_features, cells, levels, seed)
     quantized, scales = _quantize(vectors)
     library = Library(
         name=name,
@@ -218,15 +218,15 @@ def _drop_copies(
             f"has {len(text):,}: leave it out or divide it"
         )
     places = {text.strip(): i for i, text in reversed(list(enumerate(texts)))}.values()
-    kept = sorted(i for i in places if texts[i].strip())
-    if len(kept) < 2 * LEAST_CELL:
+    rows = sorted(i for i in places if texts[i].strip())
+    if len(rows) < 2 * LEAST_CELL:
         raise InputError(
-            f"a library needs at least {2 * LEAST_CELL} different texts, got {len(kept):,}"
+            f"a library needs at least {2 * LEAST_CELL} different texts, got {len(rows):,}"
         )
     return (
-        [texts[i].strip() for i in kept],
-        [str(i + 1) if ids is None else ids[i] for i in kept],
-        None if labels is None else [labels[i] for i in kept],
+        [texts[i].strip() for i in rows],
+        [str(i + 1) if ids is None else ids[i] for i in rows],
+        None if labels is None else [labels[i] for i in rows],
     )
 
 
@@ -304,13 +304,13 @@ def _convert_head(head: Any) -> LinearMap:
 
 
 def _make_label_level(
-    features: FeatureMap, known: Features, labels: Ids, names: tuple[str, ...]
+    features: FeatureMap, all_features: Features, labels: Ids, names: tuple[str, ...]
 ) -> tuple[Level, dict[str, Any]]:
     """Makes a cell of each public label; a text is as sure as a head says that never saw it."""
     selection: Any = import_library("sklearn.model_selection")
     linear: Any = import_library("sklearn.linear_model")
     block = features.blocks["vectors"]
-    inputs = known[:, block] / STEPS
+    inputs = all_features[:, block] / STEPS
     odds = selection.cross_val_predict(
         linear.LogisticRegression(C=10, max_iter=500),
         inputs,
@@ -336,12 +336,14 @@ def _make_label_level(
     }
 
 
-def _make_class_level(features: FeatureMap, known: Features, names: tuple[str, ...]) -> Level:
+def _make_class_level(
+    features: FeatureMap, all_features: Features, names: tuple[str, ...]
+) -> Level:
     """Makes a cell of each class: the nearest sentence."""
     block = features.blocks["classes"]
     identity = np.eye(len(names), dtype=np.int64) * STEPS
     linear = _place(identity, np.zeros(len(names), np.int64), block, features.width)
-    scores = linear.score(known)
+    scores = linear.score(all_features)
     cells = scores.argmax(axis=1)
     if len(set(cells.tolist())) < len(names):
         empty = [name for i, name in enumerate(names) if i not in cells]
@@ -362,7 +364,7 @@ def _make_class_level(features: FeatureMap, known: Features, names: tuple[str, .
 
 
 def _make_clusters(
-    features: FeatureMap, known: Features, cells: CellKind, levels: Sequence[int], seed: int
+    features: FeatureMap, all_features: Features, cells: CellKind, levels: Sequence[int], seed: int
 ) -> list[Level]:
     """Makes the clusters of all levels, by the blocks that cells are to see."""
     cluster: Any = import_library("sklearn.cluster")
@@ -370,8 +372,8 @@ def _make_clusters(
     seen = np.ones(features.width, bool)
     for name, block in features.blocks.items():
         seen[block] = name not in left_out
-    points = (known[:, seen] / STEPS).astype(np.float32)
-    made = []
+    points = (all_features[:, seen] / STEPS).astype(np.float32)
+    cluster_levels = []
     sizes = sorted({size for size in levels if size * LEAST_CELL <= len(points)})
     for size in sizes or [max(2, len(points) // LEAST_CELL)]:
         with warnings.catch_warnings():
@@ -379,25 +381,25 @@ def _make_clusters(
             means = cluster.KMeans(size, n_init=3, random_state=seed).fit(points)
         centres = means.cluster_centers_.astype(np.float64)
         linear = _measure_nearness(centres, seen)
-        used = np.unique(linear.score(known).argmax(axis=1))
+        used = np.unique(linear.score(all_features).argmax(axis=1))
         if len(used) < 2:
             continue
         centres, linear = centres[used], _measure_nearness(centres[used], seen)
-        found = linear.score(known).argmax(axis=1)
-        distances = ((points - centres[found].astype(np.float32)) ** 2).sum(axis=1)
-        made.append(
+        cells_of_texts = linear.score(all_features).argmax(axis=1)
+        distances = ((points - centres[cells_of_texts].astype(np.float32)) ** 2).sum(axis=1)
+        cluster_levels.append(
             Level(
                 name=str(size),
                 kind="clusters",
                 map=linear,
-                cells=found.astype(np.uint16),
+                cells=cells_of_texts.astype(np.uint16),
                 sure=-distances.astype(np.float32),
                 share=CLUSTER_SHARE,
             )
         )
-    if not made:
+    if not cluster_levels:
         raise InputError("the texts are too much alike to be divided into cells")
-    return made
+    return cluster_levels
 
 
 def _measure_nearness(centres: Values, seen: Flags) -> LinearMap:

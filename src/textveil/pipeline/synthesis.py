@@ -10,7 +10,7 @@ text any more.
 
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, Literal, Self
 
@@ -330,8 +330,8 @@ def synthesize(  # noqa: PLR0913 - most are options, given by keyword
         level=choose_level(library, level, about, epsilon, label_names),
         randomness=None if noise_seed is None else SeededRandomness(noise_seed),
     )
-    made = votes.corpus(library, count=count, smooth=smooth, balance=balance, seed=seed)
-    return Synthesis(**{**vars(made), "left_out": left_out})
+    corpus = votes.corpus(library, count=count, smooth=smooth, balance=balance, seed=seed)
+    return replace(corpus, left_out=left_out)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -345,6 +345,7 @@ class BallotBox:
         unit: `document` or `subject`.
         per_subject: how many texts of a subject are counted: the first ones.
         subject: the noun for a subject.
+        counted: for the curator alone: how many texts were counted.
         left_out: for the curator alone: how many texts were not counted, and why.
     """
 
@@ -354,6 +355,7 @@ class BallotBox:
     unit: Literal["document", "subject"] = "document"
     per_subject: int = 1
     subject: str = ""
+    counted: int = field(default=0, repr=False)
     left_out: dict[str, int] = field(default_factory=dict, repr=False)
     _counts: Ints | None = field(init=False, repr=False)
     _seen: dict[str, int] = field(default_factory=dict, init=False, repr=False)
@@ -395,6 +397,7 @@ class BallotBox:
         ):
             self.left_out[reason] = self.left_out.get(reason, 0) + int(flags.sum())
         places = np.flatnonzero(is_counted & ~is_over)
+        self.counted += len(places)
         cells = self.library.find_cells([texts[i] for i in places.tolist()], self.level)
         np.add.at(self._counts, (rows[places], cells), 1)
 
@@ -417,6 +420,11 @@ class BallotBox:
             is_over[i] = before >= self.per_subject
             self._seen[subject] = before + 1
         return is_over
+
+    @property
+    def is_empty(self) -> bool:
+        """A flag: noise was drawn, and the box is empty."""
+        return self._counts is None
 
     @property
     def subjects(self) -> Collection[str]:
@@ -637,9 +645,11 @@ def report_texts(
     streams = randomness.open([1] * len(codes))
     for which, draws in streams.split_rows(4096):
         for chosen in selection.draw(draws, codes[which]):
-            held = tuple(np.flatnonzero(chosen).tolist())
+            members = tuple(np.flatnonzero(chosen).tolist())
             reports.append(
-                Report(codes=held, label_names=tuple(label_names), epsilon=epsilon, library=facts)
+                Report(
+                    codes=members, label_names=tuple(label_names), epsilon=epsilon, library=facts
+                )
             )
     return reports
 

@@ -10,7 +10,7 @@ from textveil.errors import ConfigError
 from textveil.evaluate.attack.attack_input import Case
 from textveil.pipeline.privatizer import Privatizer
 from textveil.randomness.streams import SeededRandomness
-from textveil_bench.attack.attribute import Attribute, _assign_folds, classify
+from textveil_bench.attack.attribute import Attribute, assign_folds, classify
 from textveil_bench.attack.report import attack
 
 CANARY = "Zyxqorvian"
@@ -94,12 +94,12 @@ def test_a_twin_that_learns_what_it_guesses_is_told_from_chance():
 
 def test_folds_are_stratified_and_drawn():
     classes = np.repeat([0, 1, 2], [50, 23, 7])
-    fold = _assign_folds(classes, 5, SeededRandomness(1))
+    fold = assign_folds(classes, 5, SeededRandomness(1))
     for label, count in enumerate([50, 23, 7]):
         sizes = np.bincount(fold[classes == label], minlength=5)
         assert sizes.sum() == count
         assert sizes.max() - sizes.min() <= 1
-    assert (fold != _assign_folds(classes, 5, SeededRandomness(2))).any()
+    assert (fold != assign_folds(classes, 5, SeededRandomness(2))).any()
 
 
 def test_rare_labels_and_texts_without_label_are_left_out(small_table, echo):

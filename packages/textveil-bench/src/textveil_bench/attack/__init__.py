@@ -14,13 +14,29 @@ from textveil_bench.attack.report import (
     load,
     merge_name_outcomes,
 )
+from textveil_bench.attack.whole_texts import (
+    TEXT_ATTACKS,
+    TextAttack,
+    TextCase,
+    attack_texts,
+    load_text_attack,
+)
+from textveil_bench.attack.worlds import WorldPair, bound_accuracy, bound_advantage
 
 __all__ = [
+    "TEXT_ATTACKS",
     "Findings",
     "Rate",
+    "TextAttack",
+    "TextCase",
+    "WorldPair",
     "attack",
+    "attack_texts",
+    "bound_accuracy",
+    "bound_advantage",
     "compute_cosines",
     "compute_rates",
     "load",
+    "load_text_attack",
     "merge_name_outcomes",
 ]

@@ -38,6 +38,10 @@ def _validate_labels(labels: object) -> object:
     return labels
 
 
+LabelOption = Annotated[tuple[str, ...], BeforeValidator(_validate_labels)]
+"""An option with the label of each text."""
+
+
 @make_options()
 class Attribute:
     """Infers a private label of each text, such as its author's gender.
@@ -61,9 +65,7 @@ class Attribute:
 
     name: ClassVar[str] = "attribute"
     on_request: ClassVar[Literal[True]] = True
-    labels: Annotated[tuple[str, ...], BeforeValidator(_validate_labels)] = Field(
-        default=(), repr=False
-    )
+    labels: LabelOption = Field(default=(), repr=False)
     folds: Annotated[int, Field(ge=2, le=100, strict=True)] = 5
 
     def refusal(self, view: View) -> str:
@@ -95,7 +97,7 @@ class Attribute:
         )
         number = {name: i for i, name in enumerate(names)}
         classes = np.array([number[self.labels[i]] for i in where.tolist()], np.int64)
-        fold = _assign_folds(classes, self.folds, rng)
+        fold = assign_folds(classes, self.folds, rng)
         bounds = view.documents.tolist()
         sources: dict[str, Documents] = {
             "releases": [[item.text for item in view.released[i].items] for i in where.tolist()],
@@ -175,7 +177,7 @@ def _list_grams(words: list[str]) -> list[str]:
     return lowered + [f"{first} {second}" for first, second in pairwise(lowered)]
 
 
-def _assign_folds(classes: Ids, folds: int, rng: Randomness) -> Ids:
+def assign_folds(classes: Ids, folds: int, rng: Randomness) -> Ids:
     """Assigns each text to a fold, stratified by class: int64 [m]."""
     keys = np.empty(len(classes))
     for chunk, draws in rng.open([len(classes)]).split_rows(max(1, len(classes))):

@@ -174,7 +174,7 @@ def attack(
             if case.view.other_releases and not isinstance(attacker, Averaging)
             else ""
         )
-        run = partial(attacker.run, rng=rng, report=partial(_report_step, report, attacker.name))
+        run = partial(attacker.run, rng=rng, report=partial(report_step, report, attacker.name))
         if reason := release_limit or attacker.refusal(case.view):
             refused[attacker.name] = reason
         lists = [
@@ -189,7 +189,7 @@ def attack(
                     _add_note(outcome, NO_NAMES_NOTE) if outcome.unit == "word" else outcome
                     for outcome in outcomes
                 ]
-            rows.extend(row for outcome in outcomes for row in _build_rates(case, outcome, parts))
+            rows.extend(compute_rates(case, outcomes, parts))
         except EndpointError as error:  # the results of the other attacks are kept
             refused[attacker.name] = str(error)
     return Findings(
@@ -243,16 +243,23 @@ def merge_name_outcomes(
         )
 
 
-def _report_step(report: ProgressCallback, attack: str, step: str, done: int, total: int) -> None:
+def report_step(report: ProgressCallback, attack: str, step: str, done: int, total: int) -> None:
     """Reports a step of an attack under the attack's name."""
     report(f"{attack}, {step}", done, total)
 
 
-def compute_rates(case: Case, outcomes: Sequence[Outcome]) -> Iterator[Rate]:
+def compute_rates(
+    case: Case,
+    outcomes: Sequence[Outcome],
+    parts: "Mapping[Unit, Sequence[Slice]] | None" = None,
+) -> Iterator[Rate]:
     """Yields the rates of outcomes, overall and by slice."""
-    parts = _build_slices(case)
+    parts = _build_slices(case) if parts is None else parts
+    clusters: dict[Unit, Ids] = {"word": case.view.text, "name": case.view.text_of_name}
     for outcome in outcomes:
-        yield from _build_rates(case, outcome, parts)
+        where = outcome.where
+        cluster = clusters[outcome.unit][where] if outcome.unit in clusters else where
+        yield from build_rates(outcome, cluster, parts[outcome.unit])
 
 
 # ---- slices ----------------------------------------------------------------------------------------
@@ -299,7 +306,7 @@ def _build_slices(case: Case) -> dict[Unit, list[Slice]]:
         ],
         "text": [
             *_split_quarters("frequency", per_text, FREQUENCY_LABELS),
-            *_split_quarters("length", lengths, LENGTH_LABELS),
+            *split_lengths(lengths),
         ],
     }
 
@@ -334,15 +341,23 @@ def _format_range(values: Values) -> str:
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
-def _build_rates(
-    case: Case, outcome: Outcome, parts: Mapping[Unit, Sequence[Slice]]
-) -> Iterator[Rate]:
-    clusters: dict[Unit, Ids] = {"word": case.view.text, "name": case.view.text_of_name}
-    cluster = clusters[outcome.unit][outcome.where] if outcome.unit in clusters else outcome.where
+def split_lengths(lengths: Values) -> list[Slice]:
+    """Returns the quarters of texts by their number of words."""
+    return list(_split_quarters("length", lengths, LENGTH_LABELS))
+
+
+def build_rates(outcome: Outcome, cluster: Ids, parts: Sequence[Slice]) -> Iterator[Rate]:
+    """Yields the rates of an outcome, overall and by slice.
+
+    Args:
+        outcome: its values [m].
+        cluster: int64 [m], the text that each value belongs to.
+        parts: slices of all its units.
+    """
     everything = np.ones(len(outcome.where), bool)
     slices = [(ALL_SLICE, "", everything)]
     if outcome.sliced:
-        slices += [(name, label, mask[outcome.where]) for name, label, mask in parts[outcome.unit]]
+        slices += [(name, label, mask[outcome.where]) for name, label, mask in parts]
     for name, label, mask in slices:
         if not mask.any():
             continue

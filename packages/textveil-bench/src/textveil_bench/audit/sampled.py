@@ -235,12 +235,24 @@ def _estimate_loss(trial: Trial, a: int, b: int, alarm: float) -> float:
         ratio = np.log(counts[0]) - np.log(counts[1])
         score += ratio[trial.outputs[[a, b], :, i]]
     training, held_out = score[:, :half], score[:, half:]
-    cuts = np.unique(np.quantile(training[0], np.linspace(0, 0.98, THRESHOLD_COUNT)))
-    best = max(cuts.tolist(), key=lambda cut: _compute_lower_bound(training, cut, alarm))
-    return _compute_lower_bound(held_out, best, alarm)
+    return bound_log_ratio(held_out, choose_event(training, alarm), alarm)
 
 
-def _compute_lower_bound(scores: Values, cut: float, alarm: float) -> float:
+def choose_event(scores: Values, alarm: float) -> float:
+    """Chooses the threshold of the scores [2, N] with the largest bound."""
+    cuts = np.unique(np.quantile(scores[0], np.linspace(0, 0.98, THRESHOLD_COUNT)))
+    thresholds: list[float] = cuts.tolist()
+    return max(thresholds, key=lambda cut: bound_log_ratio(scores, cut, alarm))
+
+
+def bound_log_ratio(scores: Values, cut: float, alarm: float) -> float:
+    """Bounds ln P(score >= cut) of the first row over the second from below.
+
+    Args:
+        scores: float64 [2, N], of releases of two inputs.
+        cut: chosen on other releases.
+        alarm: the probability that the bound is wrong.
+    """
     many = scores.shape[1]
     hits = (scores >= cut - 1e-12).sum(axis=1).tolist()
     low = clopper_pearson(hits[0], many, 1 - alarm)[0]  # each side fails with alarm / 2
