@@ -30,6 +30,15 @@ def test_a_document_becomes_a_public_text(run: Run) -> None:
     assert CANARY not in out + err
 
 
+def test_a_file_becomes_a_line(run: Run, folder: Path) -> None:
+    for text in (TEXT, f"{TEXT}\n"):
+        (folder / "letter.txt").write_text(text)
+        code, out, _ = run("privatize", "letter.txt", *BASE)
+        assert code == 0
+        assert out.count("\n") == 1
+        assert out.removesuffix("\n") in make_tiny_library().texts
+
+
 @pytest.mark.parametrize(
     ("form", "says"),
     [

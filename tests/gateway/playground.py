@@ -14,6 +14,7 @@ from tests.gateway.servers import Upstream, serving, serving_upstream, stream_of
 
 from textveil.config import Config, resolve
 from textveil.gateway import Gateway, Playground, Policy
+from textveil.library import Library
 from textveil.pipeline import Privatizer
 from textveil.session import SessionStore
 
@@ -64,7 +65,11 @@ class Opened:
 
 @contextmanager
 def playing(
-    *, config: Config | None = None, store: SessionStore | None = None, policy: Policy | None = None
+    *,
+    config: Config | None = None,
+    store: SessionStore | None = None,
+    policy: Policy | None = None,
+    library: Library | None = None,
 ) -> Iterator[Opened]:
     """A playground that is served until the block ends."""
     used = config or resolve(profile="prompt")
@@ -76,7 +81,7 @@ def playing(
             policy=policy or Policy(timeout=30),
         )
         with (
-            serving(gateway, "", playground=Playground(gateway, used)) as url,
+            serving(gateway, "", playground=Playground(gateway, used, library=library)) as url,
             httpx2.Client(trust_env=False, verify=False, timeout=60) as http,
         ):
             yield Opened(url, upstream, http)

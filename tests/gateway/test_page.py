@@ -255,6 +255,83 @@ def test_an_upstream_that_fails_is_said(visit, opened):
     page.complaints.clear()
 
 
+# ---- a letter --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def letters(page):
+    page.get_by_role("tab", name="Release a letter").click()
+    expect(page.locator("#chance")).to_contain_text("Of 4 kinds of texts")
+    return page
+
+
+def test_a_public_text_takes_the_place_of_a_letter(letters, opened):
+    before = len(opened.upstream.asked)
+    expect(letters.locator("#prompt")).to_be_hidden()
+    expect(letters.locator("#panel-letter h2").first).to_have_text("When not to use it")
+    expect(letters.locator("#replace")).to_be_disabled()
+    letters.locator("#letter").fill(f"Anna {CANARY} waits for a parcel that never arrived.")
+    letters.locator("#replace").click()
+    expect(letters.locator("#letter-statement")).to_contain_text("local DP 4 for a whole document")
+    expect(letters.locator("#kinds")).to_contain_text("Your letter is of the kind delivery (")
+    expect(letters.locator("#total")).to_have_text(
+        "1 public text was drawn on this page: epsilon 4."
+    )
+    assert CANARY not in letters.locator("#public").text_content()
+    letters.locator("#epsilon").fill("1")
+    expect(letters.locator("#epsilon-value")).to_have_text("1")
+    letters.locator("#replace").click()
+    expect(letters.locator("#total")).to_contain_text("2 public texts were drawn")
+    expect(letters.locator("#total")).to_contain_text("epsilon 5 together")
+    told = [
+        urlsplit(each.url).path for _, each in letters.asked if CANARY in (each.post_data or "")
+    ]
+    assert set(told) == {"/playground/letter"}
+    assert len(opened.upstream.asked) == before
+    letters.locator("#letter-clear").click()
+    expect(letters.locator("#public")).to_be_empty()
+    expect(letters.locator("#total")).to_contain_text("epsilon 5 together")
+
+
+def test_letters_work_by_keys_alone(page):
+    keys = page.keyboard
+    page.locator("#tab-prompt").focus()
+    keys.press("ArrowRight")
+    expect(page.locator("#tab-letter")).to_be_focused()
+    expect(page.locator("#tab-letter")).to_have_attribute("aria-selected", "true")
+    expect(page.locator("#panel-letter")).to_be_visible()
+    expect(page.locator("#chance")).to_contain_text("Of 4 kinds of texts")
+    keys.press("Tab")
+    expect(page.locator("#letter-example")).to_be_focused()
+    keys.press("Enter")
+    expect(page.locator("#letter")).to_be_focused()
+    keys.press("Tab")
+    expect(page.locator("#epsilon")).to_be_focused()
+    keys.press("ArrowRight")
+    expect(page.locator("#epsilon")).to_have_attribute("aria-valuetext", "4.5")
+    keys.press("Tab")
+    expect(page.locator("#replace")).to_be_focused()
+    keys.press("Enter")
+    expect(page.locator("#public")).not_to_be_empty()
+    page.locator("#tab-letter").focus()
+    keys.press("Home")
+    expect(page.locator("#panel-prompt")).to_be_visible()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_letters_are_for_everybody(visit, opened, scheme, width):
+    page = visit(opened.url, width=width, color_scheme=scheme, reduced_motion="reduce")
+    page.get_by_role("tab", name="Release a letter").click()
+    page.locator("#letter-example").click()
+    expect(page.locator("#replace")).to_be_enabled()
+    page.locator("#replace").click()
+    expect(page.locator("#public")).not_to_be_empty()
+    page.locator("#letter-full summary").click()
+    assert narrow(page)
+    audited(page)
+
+
 # ---- for everybody ---------------------------------------------------------------------------------------------------
 
 

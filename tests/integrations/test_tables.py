@@ -19,6 +19,7 @@ import polars
 
 from textveil import Privatizer, Protector
 from textveil.errors import ConfigError, InputError, UnknownName
+from textveil.guarantee import Guarantee
 from textveil.integrations import frames
 from textveil.integrations.datasets import privatize, read_statement
 from textveil.integrations.releases import has_text
@@ -237,6 +238,7 @@ def test_the_statement_goes_along(dataset):
     made = dataset.map(privatize(VEIL, id="id", statement="promise"), batched=True, batch_size=7)
     said = read_statement(made["promise"])
     whole = list(VEIL.privatize_many(dataset["text"][:]))
+    assert isinstance(said, Guarantee)
     assert said.texts == 30
     assert said.epsilon == pytest.approx(8)
     assert said.words == sum(each.guarantee.words for each in whole)
@@ -276,7 +278,7 @@ def test_frames(library):
     assert isinstance(released[0], str)
     assert not isinstance(released[1], str)
     assert made["x"].to_list() == [1.5, 2.5, 3.5]
-    assert said is not None
+    assert isinstance(said, Guarantee)
     assert said.texts == 2
     for column in (["a", CANARY, "b"], [[CANARY], [], []]):
         other = library.DataFrame({"id": [1, 2, 3], "text": ["a"] * 3, "note": column})

@@ -1,11 +1,14 @@
 """The verb: a page from files and folders, and one line for whatever is wrong."""
 
+import html
 import json
 
 import pytest
 
 from bench_tests import synthetic
 from textveil.cli import main
+from textveil.library import make_demo_library
+from textveil.pipeline import vote
 
 SHOWN = {
     "data": "sst2",
@@ -103,6 +106,40 @@ def test_what_is_refused(capsys, folder, lines, tmp_path):
     assert "line 1 of 'gallery.jsonl' is not a text before and after" in said
     assert "private" not in said
     assert not (tmp_path / "b.html").exists()
+
+
+def test_whole_texts_stand_beside_releases_of_words(capsys, folder, tmp_path):
+    library = make_demo_library()
+    library.save(tmp_path / "demo.library")
+    votes, _ = vote(
+        ["A parcel is late."], ["yes"], library=library, epsilon=1, level="6", label_names=["yes"]
+    )
+    (tmp_path / "votes.json").write_text(json.dumps(votes.to_json()))
+    known = {**SHOWN, "original": library.texts[0]}
+    (folder / "gallery.jsonl").write_text(
+        "".join(json.dumps(each) + "\n" for each in (SHOWN, known))
+    )
+    options = ["--library", tmp_path / "demo.library", "--votes", tmp_path / "votes.json"]
+    page = tmp_path / "a.html"
+    command = ["report", folder, *options, "--epsilon", 2, "--output", page]
+    assert main(list(map(str, command))) == 0
+    content = page.read_text()
+    section = content[content.index('id="whole-texts-before-and-after"') :]
+    plain = html.unescape(section)
+    first, second = plain.split('class="text original"')[1:3]
+    assert "The bridge was closed." in first
+    assert "word by word, epsilon 2 for the document: 1 for each of 2 words" in first
+    assert "local DP 2 for a whole document" in first
+    assert any(text in first for text in library.texts)
+    assert "stands in the library itself" in second
+    assert "local DP" not in second.partition("a public text in its place")[2].partition("<h3>")[0]
+    assert plain.count("<li>yes: ") == 12
+    assert "One noisy count of 6 bins; 12 public texts drawn from it" in plain
+    assert "At epsilon 0, without any private text" in plain
+    capsys.readouterr()
+    assert "--votes needs --library" in refused(capsys, folder, *options[2:])
+    (tmp_path / "votes.json").write_text("[")
+    assert "cannot read votes" in refused(capsys, folder, *options)
 
 
 def test_help_has_examples(capsys):

@@ -115,6 +115,15 @@ def serve(
             "kept in memory for a day.",
         ),
     ] = None,
+    library: Annotated[
+        str | None,
+        typer.Option(
+            "--library",
+            metavar="FILE",
+            help="A library of public texts for the playground's tab of whole letters, made by `textveil "
+            "library make`. Without it, the page makes a small one from invented notes.",
+        ),
+    ] = None,
     workers: Annotated[
         int,
         typer.Option(
@@ -155,6 +164,7 @@ def serve(
         reload_on_signal,
         reload_policy,
     )
+    from textveil.library import Library
     from textveil.pipeline import Privatizer
     from textveil.session import SessionStore
 
@@ -197,6 +207,12 @@ def serve(
         has_page = first_policy.playground == "everywhere" or (
             first_policy.playground == "local" and is_local(host) and workers == 1
         )
+        if library is not None and not has_page:
+            raise ConfigError(
+                "--library is for the playground, which this gateway does not serve: leave it out, or see "
+                "--playground"
+            )
+        public_texts = None if library is None else Library.read(library)
         print_address = partial(
             _print_address, first_policy, host, listener.getsockname()[1], has_page=has_page
         )
@@ -234,7 +250,9 @@ def serve(
             start_reloading(gateway_app, ssl_context)
         if workers == 1:
             print_address()
-        playground = Playground(gateway_app, config, local=is_local(host)) if has_page else None
+        playground = None
+        if has_page:
+            playground = Playground(gateway_app, config, local=is_local(host), library=public_texts)
         create_server(gateway_app, ssl_context, on_serving, playground, alone=True).run(
             sockets=[listener]
         )

@@ -371,7 +371,8 @@ def write(
     elif with_original:
         sink.write(text_streams.format_tab_line(result.private.text, text))
     else:
-        sink.write(text if exact or text.endswith("\n") else text + "\n")
+        is_exact = exact and _has_words(result)  # a public text has no line end of the private one
+        sink.write(text if is_exact or text.endswith("\n") else text + "\n")
 
 
 def _has_words(result: "Result | TextResult") -> "TypeGuard[Result]":

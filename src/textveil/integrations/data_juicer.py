@@ -11,8 +11,14 @@ from typing import Any
 
 from textveil.config.extras import explain_missing
 from textveil.errors import InputError, TextveilError
-from textveil.integrations.releases import TableRelease, check_columns, has_text, normalize_names
-from textveil.pipeline import Privatizer, Protector
+from textveil.integrations.releases import (
+    RowPrivatizer,
+    TableRelease,
+    check_columns,
+    has_text,
+    normalize_names,
+)
+from textveil.pipeline import Protector
 
 with explain_missing():
     from data_juicer.ops.base_op import OPERATORS, Mapper
@@ -31,8 +37,8 @@ class TextveilMapper(Mapper):  # type: ignore[misc]
     rows in silence.
 
     Args:
-        privatizer: a `Privatizer`, a `Protector`, or the name of a profile; "data" is for texts
-            that programs learn from.
+        privatizer: a `Privatizer`, a `TextPrivatizer`, a `Protector`, or the name of a profile;
+            "data" is for texts that programs learn from.
         id: the column with an id for each row, different in the whole dataset.
         keep: columns with text that stay as they are. All others with text are refused.
         **options: of Data-Juicer's operators, such as text_key and batch_size.
@@ -47,7 +53,7 @@ class TextveilMapper(Mapper):  # type: ignore[misc]
 
     def __init__(
         self,
-        privatizer: Privatizer | Protector | str = "data",
+        privatizer: RowPrivatizer | Protector | str = "data",
         id: str = "id",
         keep: str | Iterable[str] = (),
         **options: Any,
@@ -64,7 +70,13 @@ class TextveilMapper(Mapper):  # type: ignore[misc]
         """
         rows = {name: samples[name] for name in samples}
         text_columns = [name for name, column in rows.items() if has_text(column)]
-        check_columns(list(rows), text_columns, [self.text_key], [self._id, *self._keep])
+        check_columns(
+            list(rows),
+            text_columns,
+            [self.text_key],
+            [self._id, *self._keep],
+            is_whole=self._release.is_whole,
+        )
         results = self._release.draw(rows[self.text_key], rows[self._id], self.text_key)
         return rows | {
             self.text_key: [None if result is None else result.text for result in results]

@@ -9,24 +9,35 @@ Not here: how a row is drawn once (`releases`), and data frames (`frames`).
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Any, Self, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from textveil.errors import ConfigError, InputError, quote
-from textveil.guarantee import Guarantee, condense, summarize
+from textveil.guarantee import Guarantee, TextGuarantee
 from textveil.integrations.releases import (
+    RowPrivatizer,
+    RowResult,
+    Statement,
     TableRelease,
+    add_statements,
     check_columns,
     has_text,
     merge_statements,
     normalize_names,
+    note_copies,
 )
-from textveil.pipeline import Privatizer, Protector, Result
+from textveil.integrations.synthesis import synthesize_columns
+from textveil.library import Library
+from textveil.pipeline import Protector, Synthesis
 
-__all__ = ["DatasetRelease", "privatize", "read_statement"]
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+__all__ = ["DatasetRelease", "privatize", "read_statement", "synthesize"]
 
 
 def privatize(
-    privatizer: Privatizer | Protector | str,
+    privatizer: RowPrivatizer | Protector | str,
     columns: str | Iterable[str] = "text",
     *,
     id: str | None = None,
@@ -37,7 +48,7 @@ def privatize(
     """Begins a release, as a function for `dataset.map(..., batched=True)`.
 
     Args:
-        privatizer: a `Privatizer`, a `Protector`, or the name of a profile.
+        privatizer: a `Privatizer`, a `TextPrivatizer`, a `Protector`, or the name of a profile.
         columns: with the texts.
         id: the column with an id for each row, different in all that is released with this; None to
             take the rows' numbers, with `map(..., with_indices=True)`.
@@ -63,7 +74,7 @@ class DatasetRelease(TableRelease):
 
     def __init__(
         self,
-        privatizer: Privatizer | Protector | str,
+        privatizer: RowPrivatizer | Protector | str,
         columns: tuple[str, ...],
         *,
         id: str | None = None,
@@ -109,7 +120,7 @@ class DatasetRelease(TableRelease):
             raise InputError("rows are released in batches: map(..., batched=True)")
         allowed = (*self._keep, *([] if self._id is None else [self._id]))
         text_columns = [name for name, column in batch.items() if has_text(column)]
-        check_columns(list(batch), text_columns, self._columns, allowed)
+        check_columns(list(batch), text_columns, self._columns, allowed, is_whole=self.is_whole)
         ids = self._read_ids(batch, indices)
         results = {name: self.draw(batch[name], ids, name) for name in self._columns}
         columns: dict[str, Any] = {
@@ -121,28 +132,75 @@ class DatasetRelease(TableRelease):
                     f"the column {self._statement!r} exists already: choose another name for the "
                     "statements"
                 )
-            combined = merge_statements(list(chain.from_iterable(results.values())))
+            combined = note_copies(
+                merge_statements(list(chain.from_iterable(results.values()))),
+                len(batch) > len(self._columns),
+            )
             columns[self._statement] = [None] * len(ids)
             if combined is not None:
                 columns[self._statement][0] = json.dumps(combined.pack())
         return columns
 
 
-def read_statement(statements: Iterable[str | None]) -> Guarantee:
+def read_statement(statements: Iterable[str | None]) -> Statement:
     """Combines the statements in the column `statement`.
 
     Raises:
         InputError: the column has none.
     """
-    guarantees = [Guarantee.unpack(json.loads(entry)) for entry in statements if entry is not None]
+    packed = [json.loads(entry) for entry in statements if entry is not None]
+    guarantees: list[Statement] = [
+        TextGuarantee.unpack(entry) if "way" in entry else Guarantee.unpack(entry)
+        for entry in packed
+    ]
     if not guarantees:
         raise InputError("the column has no statement: name it in privatize(..., statement=...)")
-    return condense(summarize(guarantees))
+    return add_statements(guarantees)
+
+
+def synthesize(
+    dataset: "Dataset",
+    *,
+    text: str = "text",
+    label: str | None = None,
+    subject: str | None = None,
+    library: Library | str | Path,
+    label_names: Iterable[object] = (),
+    epsilon: float,
+    **options: Any,
+) -> tuple["Dataset", Synthesis]:
+    """Synthesizes a dataset of public texts like those of a dataset, by one noisy count of them.
+
+    The arguments are those of `frames.synthesize`. The new dataset lies in memory, and has no value
+    and no feature of the old one.
+
+    Raises:
+        ConfigError, BudgetError: an option is wrong, or it is no dataset of one split.
+        InputError: a column is missing, or a value of it is none such.
+    """
+    from datasets import Dataset
+
+    if not isinstance(dataset, Dataset):
+        raise ConfigError(
+            f"give a Dataset, such as one split of a DatasetDict, not {type(dataset).__name__}"
+        )
+    synthesis = synthesize_columns(
+        dataset.column_names,
+        lambda name: dataset[name][:],
+        text=text,
+        label=label,
+        subject=subject,
+        library=library,
+        label_names=label_names,
+        epsilon=epsilon,
+        **options,
+    )
+    return Dataset.from_list(list(synthesis.yield_rows())), synthesis
 
 
 def _is_column(value: object) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str)
 
 
-def _get_text(result: Result | None) -> str | None:
+def _get_text(result: RowResult | None) -> str | None:
     return None if result is None else result.text

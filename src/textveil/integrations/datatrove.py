@@ -12,8 +12,13 @@ from typing import Any
 
 from textveil.config.extras import explain_missing
 from textveil.errors import InputError, TextveilError
-from textveil.integrations.releases import TableRelease, check_metadata, normalize_names
-from textveil.pipeline import Privatizer, Protector
+from textveil.integrations.releases import (
+    RowPrivatizer,
+    TableRelease,
+    check_metadata,
+    normalize_names,
+)
+from textveil.pipeline import Protector
 
 with explain_missing():
     from datatrove.data import Document
@@ -34,7 +39,7 @@ class DocumentRelease(PipelineStep):  # type: ignore[misc]
     process that made it.
 
     Args:
-        privatizer: a `Privatizer`, a `Protector`, or the name of a profile.
+        privatizer: a `Privatizer`, a `TextPrivatizer`, a `Protector`, or the name of a profile.
         keep: fields of the metadata with text that stay as they are, such as file_path. Documents
             with others are refused.
         key: for tests only: 32 bytes from which the draws follow.
@@ -48,7 +53,7 @@ class DocumentRelease(PipelineStep):  # type: ignore[misc]
 
     def __init__(
         self,
-        privatizer: Privatizer | Protector | str,
+        privatizer: RowPrivatizer | Protector | str,
         *,
         keep: str | Iterable[str] = (),
         key: bytes | None = None,
@@ -96,4 +101,4 @@ class DocumentRelease(PipelineStep):  # type: ignore[misc]
             raise InputError("a document has media, which cannot be released: leave them out")
         if not isinstance(document.text, str):
             raise InputError("a document has no text")
-        check_metadata(document.metadata, self._keep)
+        check_metadata(document.metadata, self._keep, is_whole=self._release.is_whole)

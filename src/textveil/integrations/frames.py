@@ -5,47 +5,54 @@ them.
 Not here: datasets whose rows are asked for again (`datasets`), and runs over files (`corpus`).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from textveil.errors import ConfigError, InputError
-from textveil.guarantee import Guarantee
 from textveil.integrations.releases import (
+    RowPrivatizer,
+    RowResult,
+    Statement,
     check_columns,
     has_text,
     merge_statements,
     normalize_names,
-    resolve_privatizer,
+    note_copies,
+    resolve_row_privatizer,
 )
-from textveil.pipeline import Privatizer, Protector, Result
+from textveil.integrations.synthesis import synthesize_columns
+from textveil.library import Library
+from textveil.pipeline import Protector, Synthesis, TextPrivatizer
 
 if TYPE_CHECKING:
     import pandas
     import polars
 
-__all__ = ["privatize"]
+__all__ = ["privatize", "synthesize"]
 
 Frame = TypeVar("Frame", "pandas.DataFrame", "polars.DataFrame")
 
 
 def privatize(
     frame: Frame,
-    privatizer: Privatizer | Protector | str,
+    privatizer: RowPrivatizer | Protector | str,
     columns: str | Iterable[str] = "text",
     *,
     keep: Iterable[str] = (),
-) -> tuple[Frame, Guarantee | None]:
+) -> tuple[Frame, Statement | None]:
     """Releases columns of a frame, with one statement for all.
 
     Each call draws anew, and adds to the one before.
 
     Args:
         frame: of pandas or polars. It stays as it is.
-        privatizer: a `Privatizer`, a `Protector`, or the name of a profile.
+        privatizer: a `Privatizer`, a `TextPrivatizer`, a `Protector`, or the name of a profile.
         columns: with the texts; rows without a text stay without.
         keep: columns with text that stay as they are. All others with text are refused, and so is
             an index of pandas with text, unless its name is here, or "index", or "level_0" and so
-            on of several without names.
+            on of several without names. Beside public texts of a `TextPrivatizer` all others are
+            refused, with text or without.
 
     Returns:
         The new frame, and its statement; None without any text.
@@ -54,7 +61,7 @@ def privatize(
         InputError: a column holds text and is not named, or what it has is no text. ConfigError: it
             is no frame.
     """
-    names, allowed, veil = normalize_names(columns), tuple(keep), resolve_privatizer(privatizer)
+    names, allowed, veil = normalize_names(columns), tuple(keep), resolve_row_privatizer(privatizer)
     library = type(frame).__module__.partition(".")[0]
     if library == "polars":
         return _release_polars(frame, veil, names, allowed)
@@ -63,7 +70,60 @@ def privatize(
     raise ConfigError(f"give a DataFrame of pandas or polars, not {type(frame).__name__}")
 
 
-def check_frame(frame: Any, columns: Sequence[str], keep: Sequence[str]) -> None:
+def synthesize(
+    frame: Frame,
+    *,
+    text: str = "text",
+    label: str | None = None,
+    subject: str | None = None,
+    library: Library | str | Path,
+    label_names: Iterable[object] = (),
+    epsilon: float,
+    **options: Any,
+) -> tuple[Frame, Synthesis]:
+    """Synthesizes a frame of public texts like those of a frame, by one noisy count of them.
+
+    No value of the frame is in the new one. Rows without a text, and with a label that is not
+    listed, are not counted.
+
+    Args:
+        frame: of pandas or polars. It stays as it is.
+        text: the column with the texts.
+        label: the column with a label for each.
+        subject: the column that says whom each text is about; epsilon is then for a subject.
+        library: public texts made without these, or their file.
+        label_names: the labels, a public list.
+        epsilon: for one text, or one subject, that is added or removed.
+        **options: of `textveil.synthesize`, such as about, count and per_subject.
+
+    Returns:
+        The new frame with text, label, cell and source, and the synthesis: its `votes`, its
+        `guarantee`, and for you alone `left_out`.
+
+    Raises:
+        ConfigError, BudgetError: an option is wrong, or it is no frame.
+        InputError: a column is missing, or a value of it is none such.
+    """
+    host = type(frame).__module__.partition(".")[0]
+    if host not in ("pandas", "polars"):
+        raise ConfigError(f"give a DataFrame of pandas or polars, not {type(frame).__name__}")
+    synthesis = synthesize_columns(
+        list(frame.columns),
+        lambda name: list_texts(frame[name]) if host == "pandas" else frame[name].to_list(),
+        text=text,
+        label=label,
+        subject=subject,
+        library=library,
+        label_names=label_names,
+        epsilon=epsilon,
+        **options,
+    )
+    return type(frame)(list(synthesis.yield_rows())), synthesis
+
+
+def check_frame(
+    frame: Any, columns: Sequence[str], keep: Sequence[str], *, is_whole: bool = False
+) -> None:
     """Refuses a pandas frame in which text would stay.
 
     Raises:
@@ -81,7 +141,11 @@ def check_frame(frame: Any, columns: Sequence[str], keep: Sequence[str]) -> None
                 "an index with text has the name of a column, or of another index: rename it"
             )
         texts.append(name)
-    check_columns([*frame.columns, *levels], texts, columns, keep)
+    # the numbers of rows say nothing but their order
+    is_numbered = is_whole and type(frame.index).__name__ == "RangeIndex"
+    numbers = [name for name in levels if is_numbered and name not in frame.columns]
+    names = [*frame.columns, *levels]
+    check_columns(names, texts, columns, [*keep, *numbers], is_whole=is_whole)
 
 
 def list_texts(column: Any) -> list[Any]:
@@ -95,12 +159,12 @@ def list_texts(column: Any) -> list[Any]:
 
 
 def _release_pandas(
-    frame: Any, veil: Privatizer, columns: Sequence[str], keep: Sequence[str]
-) -> tuple[Any, Guarantee | None]:
+    frame: Any, veil: RowPrivatizer, columns: Sequence[str], keep: Sequence[str]
+) -> tuple[Any, Statement | None]:
     import pandas
 
-    check_frame(frame, columns, keep)
-    new_frame, results = frame.copy(), list[Result | None]()
+    check_frame(frame, columns, keep, is_whole=isinstance(veil, TextPrivatizer))
+    new_frame, results = frame.copy(), list[RowResult | None]()
     # of the original
     new_frame.attrs, new_frame.columns = (
         {},
@@ -114,7 +178,7 @@ def _release_pandas(
             dtype="str",
         )
         results += column_results
-    return new_frame, merge_statements(results)
+    return new_frame, note_copies(merge_statements(results), bool(keep))
 
 
 def _list_levels(index: Any) -> list[Any]:
@@ -128,25 +192,27 @@ def _list_levels(index: Any) -> list[Any]:
 
 
 def _release_polars(
-    frame: Any, veil: Privatizer, columns: Sequence[str], keep: Sequence[str]
-) -> tuple[Any, Guarantee | None]:
+    frame: Any, veil: RowPrivatizer, columns: Sequence[str], keep: Sequence[str]
+) -> tuple[Any, Statement | None]:
     import polars
 
     texts = [name for name in frame.columns if has_text(frame[name].to_list())]
-    check_columns(frame.columns, texts, columns, keep)
-    new_columns, results = list[Any](), list[Result | None]()
+    is_whole = isinstance(veil, TextPrivatizer)
+    check_columns(frame.columns, texts, columns, keep, is_whole=is_whole)
+    new_columns, results = list[Any](), list[RowResult | None]()
     for name in columns:
         column_results = _draw(veil, name, frame[name].to_list())
         released = [None if result is None else result.text for result in column_results]
         new_columns.append(polars.Series(name, released, dtype=polars.String))
         results += column_results
-    return frame.with_columns(new_columns), merge_statements(results)
+    statement = note_copies(merge_statements(results), bool(keep))
+    return frame.with_columns(new_columns), statement
 
 
-def _draw(veil: Privatizer, name: str, texts: Sequence[Any]) -> list[Result | None]:
+def _draw(veil: RowPrivatizer, name: str, texts: Sequence[Any]) -> list[RowResult | None]:
     """Releases each text; None for a row without one."""
     for text in texts:
         if text is not None and not isinstance(text, str):
             raise InputError(f"column {name!r} must hold texts, but holds {type(text).__name__}")
-    results = veil.privatize_many([text for text in texts if text is not None])
+    results: Iterator[RowResult] = veil.privatize_many([text for text in texts if text is not None])
     return [None if text is None else next(results) for text in texts]

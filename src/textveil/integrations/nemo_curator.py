@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from textveil.config.extras import explain_missing
 from textveil.errors import InputError, TextveilError
 from textveil.integrations.frames import check_frame, list_texts
-from textveil.integrations.releases import TableRelease, normalize_names
-from textveil.pipeline import Privatizer, Protector
+from textveil.integrations.releases import RowPrivatizer, TableRelease, normalize_names
+from textveil.pipeline import Protector
 
 with explain_missing():
     from nemo_curator.stages.base import ProcessingStage
@@ -30,8 +30,8 @@ class TextveilStage(ProcessingStage[DocumentBatch, DocumentBatch]):  # type: ign
     process that made it, and lies in a file there: workers are on the same machine.
 
     Args:
-        privatizer: a `Privatizer`, a `Protector`, or the name of a profile; "data" is for texts
-            that programs learn from.
+        privatizer: a `Privatizer`, a `TextPrivatizer`, a `Protector`, or the name of a profile;
+            "data" is for texts that programs learn from.
         text: the column with the texts.
         id: the column with an id for each document, different in the whole release.
         keep: columns with text that stay as they are. All others with text are refused.
@@ -45,7 +45,7 @@ class TextveilStage(ProcessingStage[DocumentBatch, DocumentBatch]):  # type: ign
 
     def __init__(
         self,
-        privatizer: Privatizer | Protector | str = "data",
+        privatizer: RowPrivatizer | Protector | str = "data",
         *,
         text: str = "text",
         id: str = "id",
@@ -81,7 +81,8 @@ class TextveilStage(ProcessingStage[DocumentBatch, DocumentBatch]):  # type: ign
 
     def _release_batch(self, task: DocumentBatch) -> DocumentBatch:
         frame = task.to_pandas()
-        check_frame(frame, [self._text], [self._id, *self._keep])
+        kept = [self._id, *self._keep]
+        check_frame(frame, [self._text], kept, is_whole=self._release.is_whole)
         results = self._release.draw(
             list_texts(frame[self._text]), frame[self._id].tolist(), self._text
         )

@@ -19,6 +19,7 @@ import tempfile
 import weakref
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import date, time, timedelta
 from hashlib import sha256
 from numbers import Number
@@ -26,8 +27,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from textveil.errors import ConfigError, InputError, quote, suggest_names
-from textveil.guarantee import Guarantee, condense, summarize
-from textveil.pipeline import Privatizer, Protector, Result
+from textveil.guarantee import Guarantee, TextGuarantee, condense, summarize
+from textveil.pipeline import Privatizer, Protector, Result, TextPrivatizer, TextResult
 from textveil.randomness import KeyedRandomness, SystemRandomness, make_unique_name
 
 _LABEL_PATTERN = re.compile(r"[a-z_][A-Za-z0-9_.\-]{0,63}")
@@ -35,6 +36,19 @@ _LABEL_PATTERN = re.compile(r"[a-z_][A-Za-z0-9_.\-]{0,63}")
 
 Other labels may be texts, such as the names of persons.
 """
+
+RowPrivatizer = Privatizer | TextPrivatizer
+"""Privatizer of rows: of their words, or of each as a whole."""
+
+RowResult = Result | TextResult
+
+Statement = Guarantee | TextGuarantee
+
+BESIDE_MESSAGE = (
+    "would stay beside public texts, and no bound covers what it says: name it in keep to let it "
+    "stay, or remove it first"
+)
+"""What is wrong with a column that nobody named, where whole texts are released."""
 
 FINISHED_MESSAGE = (
     "this release is finished: its key is destroyed, as when the process that began it ends. A new "
@@ -61,6 +75,17 @@ def resolve_privatizer(argument: Privatizer | Protector | str) -> Privatizer:
     )
 
 
+def resolve_row_privatizer(argument: RowPrivatizer | Protector | str) -> RowPrivatizer:
+    """Returns a privatizer of rows from a user's argument.
+
+    As `resolve_privatizer` does, or one of whole texts itself.
+
+    Raises:
+        ConfigError: it is something else. UnknownName: no profile has this name.
+    """
+    return argument if isinstance(argument, TextPrivatizer) else resolve_privatizer(argument)
+
+
 class TableRelease:
     """One release of rows, the same whenever a row is drawn.
 
@@ -81,10 +106,12 @@ class TableRelease:
     """
 
     def __init__(
-        self, privatizer: Privatizer | Protector | str, *, key: bytes | None = None
+        self, privatizer: RowPrivatizer | Protector | str, *, key: bytes | None = None
     ) -> None:
-        self._privatizer = resolve_privatizer(privatizer).with_parts(randomness=SystemRandomness())
-        if self._privatizer.words.lasting:
+        self._privatizer: RowPrivatizer = resolve_row_privatizer(privatizer).with_parts(
+            randomness=SystemRandomness()
+        )
+        if isinstance(self._privatizer, Privatizer) and self._privatizer.words.lasting:
             raise ConfigError(
                 "words.lasting needs the sessions of a subject, and rows have no session: leave it "
                 "out"
@@ -133,6 +160,11 @@ class TableRelease:
         result._privatizer = _build_privatizer(result.name, result._packed)
         return result
 
+    @property
+    def is_whole(self) -> bool:
+        """True if a public text takes the place of each."""
+        return isinstance(self._privatizer, TextPrivatizer)
+
     def finish(self) -> None:
         """Destroys the key, which ends the release.
 
@@ -149,7 +181,7 @@ class TableRelease:
 
     def draw(
         self, texts: Sequence[str | None], ids: Sequence[object], column: str
-    ) -> list[Result | None]:
+    ) -> list[RowResult | None]:
         """Draws the releases of some rows of a column.
 
         None for a row without a text.
@@ -175,10 +207,11 @@ class TableRelease:
             raise ConfigError("every row of a release needs its own id, and an id occurs twice")
         present = [i for i, text in enumerate(texts) if text is not None]
         source = KeyedRandomness(self._read_key(), field=column, ids=[names[i] for i in present])
-        new_results = self._privatizer.with_parts(randomness=source).privatize_many(
+        privatizer = self._privatizer.with_parts(randomness=source)
+        new_results: Iterable[RowResult] = privatizer.privatize_many(
             [str(texts[i]) for i in present]
         )
-        results: list[Result | None] = [None] * len(texts)
+        results: list[RowResult | None] = [None] * len(texts)
         for i, result in zip(present, new_results, strict=True):
             results[i] = result
         return results
@@ -191,13 +224,30 @@ class TableRelease:
         raise ConfigError(FINISHED_MESSAGE)
 
 
-def merge_statements(results: Iterable[Result | None]) -> Guarantee | None:
+def merge_statements(results: Iterable[RowResult | None]) -> Statement | None:
     """Combines the statements of releases, counted by value.
 
     None where there are none.
     """
     statements = [result.guarantee for result in results if result is not None]
-    return condense(summarize(statements)) if statements else None
+    return add_statements(statements) if statements else None
+
+
+def note_copies(statement: Statement | None, copied: bool) -> Statement | None:
+    """Returns the statement, which says of public texts whether anything was copied beside."""
+    if isinstance(statement, TextGuarantee) and copied:
+        return replace(statement, labels_covered=False)
+    return statement
+
+
+def add_statements(statements: Sequence[Statement]) -> Statement:
+    """Combines at least one statement, all about words or all about whole texts.
+
+    Raises:
+        GuaranteeError: they are of different kinds.
+    """
+    combined: Statement = summarize(statements)  # type: ignore[arg-type]  # it refuses a mixture
+    return condense(combined) if isinstance(combined, Guarantee) else combined
 
 
 def has_text(value: object) -> bool:
@@ -216,12 +266,15 @@ def has_text(value: object) -> bool:
     return not isinstance(value, Collection) or any(has_text(item) for item in value)
 
 
-def check_metadata(metadata: Mapping[Any, object], keep: Collection[str]) -> None:
+def check_metadata(
+    metadata: Mapping[Any, object], keep: Collection[str], *, is_whole: bool = False
+) -> None:
     """Refuses documents whose metadata would keep text.
 
     Args:
         metadata: of the document.
         keep: fields that may stay.
+        is_whole: whether fields without text are refused, too, as beside public texts.
 
     Raises:
         InputError: another field holds text, or its name is none such as a variable has, with a
@@ -240,6 +293,8 @@ def check_metadata(metadata: Mapping[Any, object], keep: Collection[str]) -> Non
                 f"metadata[{quote(name)}] holds text: name it in keep to let it stay, or remove it "
                 "first"
             )
+        if is_whole:
+            raise InputError(f"metadata[{quote(name)}] {BESIDE_MESSAGE}")
 
 
 def check_columns(
@@ -247,6 +302,8 @@ def check_columns(
     text_columns: Iterable[str],
     columns: Sequence[str],
     allowed: Sequence[str],
+    *,
+    is_whole: bool = False,
 ) -> None:
     """Refuses a table in which text would be left as it is.
 
@@ -255,17 +312,13 @@ def check_columns(
         text_columns: those that hold text.
         columns: those that are released.
         allowed: those that may stay.
+        is_whole: whether columns without text are refused, too, as beside public texts.
 
     Raises:
         InputError: a column is missing, or holds text that nobody named, or its label is none such
             as a variable has, with a small letter first, and nobody named it.
     """
-    for name in (*columns, *allowed):
-        if name not in names:
-            labels = list(filter(_is_label, names))
-            raise InputError(
-                f"there is no column {quote(name)}; {suggest_names(str(name), labels)}"
-            )
+    check_present(names, (*columns, *allowed))
     named_columns = {*columns, *allowed}
     odd = [
         i for i, name in enumerate(names, 1) if name not in named_columns and not _is_label(name)
@@ -280,6 +333,22 @@ def check_columns(
             raise InputError(
                 f"column {quote(name)} holds text too: name it in columns to privatize it, name it "
                 "in keep to let it stay unchanged, or remove it first"
+            )
+    if is_whole and (others := [name for name in names if name not in named_columns]):
+        raise InputError(f"column {quote(others[0])} {BESIDE_MESSAGE}")
+
+
+def check_present(names: Collection[str], wanted: Iterable[str]) -> None:
+    """Refuses a table that lacks a column.
+
+    Raises:
+        InputError: it does; names that may be private text are not suggested.
+    """
+    for name in wanted:
+        if name not in names:
+            labels = list(filter(_is_label, names))
+            raise InputError(
+                f"there is no column {quote(name)}; {suggest_names(str(name), labels)}"
             )
 
 
@@ -307,10 +376,10 @@ def _format_id(value: object) -> str:
     return f"i{value.__index__()}"
 
 
-_PRIVATIZERS: dict[tuple[str, int], Privatizer] = {}
+_PRIVATIZERS: dict[tuple[str, int], RowPrivatizer] = {}
 
 
-def _build_privatizer(name: str, packed: bytes) -> Privatizer:
+def _build_privatizer(name: str, packed: bytes) -> RowPrivatizer:
     """Returns this process's privatizer of a release.
 
     Built once; a fork builds its own.

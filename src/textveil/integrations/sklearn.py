@@ -11,8 +11,7 @@ import numpy as np
 
 from textveil.config.extras import explain_missing
 from textveil.errors import InputError
-from textveil.guarantee import Guarantee
-from textveil.integrations.releases import merge_statements
+from textveil.integrations.releases import Statement, merge_statements
 from textveil.pipeline import Privatizer
 
 with explain_missing():
@@ -87,7 +86,7 @@ class PrivatizingTransformer(TransformerMixin, BaseEstimator):  # type: ignore[m
         """
         return self.privatize(X)[0]
 
-    def privatize(self, X: Iterable[str]) -> tuple[Any, Guarantee | None]:
+    def privatize(self, X: Iterable[str]) -> tuple[Any, Statement | None]:
         """Returns the released texts, object [n], and one statement.
 
         None where there are none.

@@ -12,6 +12,7 @@ from textveil.library.candidates import (
     plan_variations,
 )
 from textveil.library.classes import read_classes
+from textveil.library.demo import make_demo_library
 from textveil.library.description import (
     collect_facts,
     describe_baseline,
@@ -22,6 +23,7 @@ from textveil.library.drawing import allocate, draw_texts
 from textveil.library.library import Level, Library, LibraryKind
 from textveil.library.making import LEVELS, CellKind, make_library
 from textveil.library.smoothing import Smoothing, smooth_labels
+from textveil.library.typical_words import find_typical_words
 
 __all__ = [
     "LENGTHS",
@@ -38,7 +40,9 @@ __all__ = [
     "describe_cells",
     "describe_library",
     "draw_texts",
+    "find_typical_words",
     "make_candidates",
+    "make_demo_library",
     "make_library",
     "plan_candidates",
     "plan_variations",

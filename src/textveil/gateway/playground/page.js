@@ -5,6 +5,8 @@ const EXAMPLE = `Please write a short, friendly reply to Anna Kowalski (anna.kow
 
 She moved from Lyon to 14 Harbour Street, Bristol on 3 May 2021 and asks why the refund of her deposit went to IBAN DE89 3704 0044 0532 0130 00. Her new landlord, Peter Marsh, can be reached at +44 20 7946 0958.`;
 
+const LETTER = `Hello, I am Anna Kowalski of 14 Harbour Street. The lamp that I ordered on 3 May was due last week, and it is still not here. I waited at home all Friday, and nobody rang. Where is my parcel?`;
+
 const MAX_ROWS = 200; // of a table; later ones are left out
 const PAUSE = 180; // milliseconds without a key before a prompt is looked at
 const at = (id) => document.getElementById(id);
@@ -50,7 +52,7 @@ async function asked(path, body, options) {
   try {
     return await (await post(path, { token, ...body }, options)).json();
   } catch (error) {
-    if (error.code !== "gone" || path !== "protect") throw error;
+    if (error.code !== "gone" || !["protect", "library", "letter"].includes(path)) throw error;
     await open();
     return await (await post(path, { token, ...body }, options)).json();
   }
@@ -300,6 +302,103 @@ async function ask(event) {
   }
 }
 
+// ---- a letter ---------------------------------------------------------------------------------------------------------
+
+const letter = at("letter"), tabs = [at("tab-prompt"), at("tab-letter")];
+let steps = null, draws = 0, spent = 0, drawing = false;
+
+function select(tab) {
+  for (const each of tabs) {
+    const is = each === tab;
+    each.ariaSelected = String(is);
+    each.tabIndex = is ? 0 : -1;
+    at(each.getAttribute("aria-controls")).hidden = !is;
+  }
+  const target = tab === tabs[1] ? "letter" : "prompt";
+  at("skip").href = `#${target}`;
+  at("skip").textContent = `Skip to the ${target}`;
+  if (tab === tabs[1] && steps === null) library();
+}
+
+async function library() {
+  at("library").textContent = "The library is made ready …";
+  try {
+    const told = await asked("library", {});
+    at("library").textContent = told.advice ?? told.about;
+    at("library").className = told.advice ? "caution" : "";
+    at("baseline").textContent = told.baseline ?? "";
+    steps = told.steps ?? null;
+    slide();
+  } catch (error) {
+    at("library").textContent = error.message;
+    at("library").className = "caution";
+  }
+}
+
+function slide() {
+  const step = steps?.[at("epsilon").value];
+  at("epsilon-value").textContent = step?.epsilon ?? "";
+  at("epsilon").ariaValueText = step?.epsilon ?? "";
+  at("chance").textContent = step?.chance ?? "";
+  at("replace").disabled = !step || drawing || !letter.value.trim();
+}
+
+async function replace() {
+  if (letter.value.length > longest) {
+    fail(new Error(`The letter may have at most ${longest.toLocaleString("en")} characters here.`));
+    return;
+  }
+  drawing = true;
+  slide();
+  try {
+    const told = await asked("letter", { text: letter.value, step: Number(at("epsilon").value) });
+    draws += 1;
+    spent += told.epsilon;
+    at("failure").hidden = true;
+    at("public").textContent = told.text;
+    at("source").textContent = told.source;
+    at("total").textContent = draws === 1 ? `1 public text was drawn on this page: epsilon ${told.bound}.`
+      : `${draws} public texts were drawn on this page: epsilon ${ceiling(spent)} together, if all letters are about one person.`;
+    at("letter-statement").textContent = told.statement;
+    at("plainly").textContent = told.plainly;
+    at("letter-explanation").textContent = told.explained;
+    at("letter-full").hidden = false;
+    at("kinds").textContent = `Your letter is of the kind ${told.own}, which had a chance of ${told.chance}. `
+      + (told.kept ? "It was drawn." : `Drawn was another kind: ${told.drawn}.`);
+  } catch (error) {
+    fail(error);
+  } finally {
+    drawing = false;
+    slide();
+  }
+}
+
+// Bounds are rounded up.
+const ceiling = (value) => (Math.ceil(value * 1000 - 1e-6) / 1000).toLocaleString("en", { maximumFractionDigits: 3 });
+
+function listenToLetters() {
+  for (const tab of tabs) tab.addEventListener("click", () => select(tab));
+  tabs[0].parentElement.addEventListener("keydown", (event) => {
+    const to = { ArrowRight: 1, ArrowLeft: 1, Home: -tabs.indexOf(event.target), End: 1 - tabs.indexOf(event.target) }[event.key];
+    if (to === undefined) return;
+    event.preventDefault();
+    const tab = tabs[(tabs.indexOf(event.target) + to) % tabs.length];
+    select(tab);
+    tab.focus();
+  });
+  letter.addEventListener("input", slide);
+  at("epsilon").addEventListener("input", slide);
+  at("replace").addEventListener("click", replace);
+  at("letter-example").addEventListener("click", () => { letter.value = LETTER; slide(); letter.focus(); });
+  at("letter-clear").addEventListener("click", () => {
+    letter.value = "";
+    for (const name of ["public", "source", "kinds", "plainly", "letter-statement", "letter-explanation"]) at(name).textContent = "";
+    at("letter-full").hidden = true;
+    slide();
+    letter.focus();
+  });
+}
+
 // ---- this gateway -----------------------------------------------------------------------------------------------------
 
 const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
@@ -381,7 +480,7 @@ function listen() {
   at("refresh").addEventListener("click", activity);
   addEventListener("pagehide", () => {
     navigator.sendBeacon("/playground/close", new Blob([JSON.stringify({ token })], { type: "application/json" }));
-    prompt.value = answer.value = at("key").value = "";
+    prompt.value = answer.value = letter.value = at("key").value = "";
   });
   addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
 }
@@ -389,5 +488,6 @@ function listen() {
 sent.dataset.empty = "Nothing yet.";
 restored.dataset.empty = "The answer appears here.";
 listen();
+listenToLetters();
 const ready = start();
 ready.then(() => { changed(0); activity(); }, fail);

@@ -13,7 +13,7 @@ import json
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import partial
 from importlib.resources import files
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, Field, ValidationError
 
@@ -27,6 +27,7 @@ from textveil.gateway.gateway import Gateway, ReleasedMessage
 from textveil.gateway.playground import view as read
 from textveil.gateway.playground.pages import PageRelease, Pages, PreviewSession, get_ledger
 from textveil.gateway.playground.profiles import LEVEL_MEANINGS, Level, ProfileChoices
+from textveil.gateway.playground.whole_texts import STEPS, WholeTexts
 from textveil.gateway.policy.client_keys import Caller
 from textveil.gateway.protocols.chat import CHAT
 from textveil.gateway.request.application import NO_APPLICATION, Application
@@ -34,6 +35,7 @@ from textveil.gateway.request.origin_check import PAGE_HEADERS, check_page, chec
 from textveil.gateway.request.parsing import read_body
 from textveil.gateway.request.protect_message import build_promise
 from textveil.gateway.request.request_record import RequestRecord
+from textveil.library import Library
 from textveil.session import Session, Utterance
 from textveil.session.conversations import build_delta
 from textveil.session.snapshot import FACT_KINDS
@@ -77,6 +79,11 @@ class _RestoreRequest(_ReleaseRequest):
     answer: str = Field(max_length=MAX_TEXT_CHARACTERS)
 
 
+class _LetterRequest(_TokenRequest):
+    text: str = Field(max_length=MAX_TEXT_CHARACTERS)
+    step: int = Field(ge=0, lt=len(STEPS))
+
+
 class _RiskRequest(_ReleaseRequest):
     prior: Literal["uniform", "unigram"]
 
@@ -95,12 +102,19 @@ class Playground:
         gateway: the gateway, which asks the model.
         config: the options of the gateway's privatizer; None for those of its policy.
         local: whether only this machine can reach the gateway.
+        library: public texts for whole letters; None for the invented notes of the package.
     """
 
     def __init__(
-        self, gateway: Gateway, config: Config | None = None, *, local: bool = True
+        self,
+        gateway: Gateway,
+        config: Config | None = None,
+        *,
+        local: bool = True,
+        library: Library | None = None,
     ) -> None:
         self._gateway, self._config, self._local = gateway, config, local
+        self._whole_texts = WholeTexts(library)
         self._cached_choices: tuple[Gateway, ProfileChoices] | None = None
         self._pages = Pages()
         self._semaphore = asyncio.Semaphore(1)  # typing must not slow programs down
@@ -116,6 +130,8 @@ class Playground:
             "protect": (_ProtectRequest, self._protect),
             "risk": (_RiskRequest, self._assess_risk),
             "restore": (_RestoreRequest, self._restore),
+            "library": (_TokenRequest, self._describe_library),
+            "letter": (_LetterRequest, self._release_letter),
             "activity": (_TokenRequest, self._list_activity),
             "close": (_TokenRequest, self._close),
         }
@@ -288,6 +304,17 @@ class Playground:
             release.privatizer, _PageReleaser(release), release.open_store(gateway.store)
         )
         return await answer(gateway, CHAT, Request(request.scope, receive), record, prepared)
+
+    async def _describe_library(self, _: "Request", page_request: _TokenRequest) -> dict[str, Any]:
+        self._pages.get_page(page_request.token)
+        async with self._semaphore:
+            return cast(dict[str, Any], await _run_in_thread(self._whole_texts.describe))
+
+    async def _release_letter(self, _: "Request", page_request: _LetterRequest) -> dict[str, Any]:
+        self._pages.get_page(page_request.token)
+        async with self._semaphore:
+            letter = page_request.text, page_request.step
+            return cast(dict[str, Any], await _run_in_thread(self._whole_texts.release, *letter))
 
     async def _list_activity(
         self, request: "Request", page_request: _TokenRequest

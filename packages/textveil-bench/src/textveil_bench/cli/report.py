@@ -4,21 +4,26 @@ In: rows of sweeps. Out: a page of their figures, and the figures as files.
 Not here: the content of the page (`textveil_bench.report`), and the making of rows (`bench`).
 """
 
+import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from textveil.cli import console, evaluation, progress, verb
-from textveil.errors import OutputError, UnknownName
+from textveil.errors import ConfigError, InputError, OutputError, UnknownName, quote_file
 from textveil.files import text_streams
 from textveil_bench.cli.bench import PANEL
+
+if TYPE_CHECKING:
+    from textveil_bench.report import WholeTextGallery
 
 
 @verb(
     "textveil report runs/sweep",
     "textveil report runs/sweep runs/other --output both.html --title 'Windows of both kinds'",
     "textveil report runs/sweep --only sst2 --figures figures",
+    "textveil report runs/sweep --library news.library --votes synth/votes.json",
     panel=PANEL,
 )
 def report(
@@ -47,6 +52,26 @@ def report(
             "--figures", metavar="DIR", help="Also write each figure there, as PNG and SVG."
         ),
     ] = None,
+    library: Annotated[
+        str | None,
+        typer.Option(
+            "--library",
+            metavar="FILE",
+            help="Also show the texts that the run kept as whole texts of this library.",
+        ),
+    ] = None,
+    votes: Annotated[
+        str | None,
+        typer.Option(
+            "--votes",
+            metavar="FILE",
+            help="With --library: also show lines of a corpus that follows from these votes.",
+        ),
+    ] = None,
+    epsilon: Annotated[
+        float,
+        typer.Option("--epsilon", metavar="E", help="With --library: for a document.", min=0.01),
+    ] = 4.0,
 ) -> None:
     """Make a page of figures and tables from rows.
 
@@ -56,6 +81,7 @@ def report(
     from textveil_bench import rows
     from textveil_bench.compare import build_series
     from textveil_bench.report import build_report as composed
+    from textveil_bench.report import build_whole_text_section
 
     places = [Path(path) for path in paths]
     for place in places:
@@ -74,11 +100,15 @@ def report(
             raise OutputError("--figures must be a folder, and this is a file")
         with text_streams.convert_write_errors():
             text_streams.make_folder(folder)
+    gallery_texts = list(rows.read_gallery(places))
+    whole_texts = _read_gallery(library, votes, epsilon)
+    closing = [build_whole_text_section(gallery, gallery_texts) for gallery in whole_texts]
     with progress.show_bars(unit=" figures") as callback:
         page = composed(
             selection,
-            list(rows.read_gallery(places)),
+            gallery_texts,
             title=title,
+            closing_sections=closing,
             figures=folder,
             progress=callback,
         )
@@ -89,3 +119,27 @@ def report(
         console.note(
             f"Written to {Path(output).name}: a page of {cells:,} cell{'s' * (cells != 1)}."
         )
+
+
+def _read_gallery(
+    library: str | None, votes: str | None, epsilon: float
+) -> "list[WholeTextGallery]":
+    """Reads what whole texts are made of, where a library is named."""
+    from textveil.library import Library
+    from textveil.pipeline import Votes
+    from textveil_bench.report import WholeTextGallery
+
+    if library is None:
+        if votes is not None:
+            raise ConfigError("--votes needs --library: a corpus is made of its texts")
+        return []
+    public_texts = Library.read(library)
+    counts = None if votes is None else Votes.from_json(_read_json(votes))
+    return [WholeTextGallery(library=public_texts, epsilon=epsilon, votes=counts)]
+
+
+def _read_json(file: str) -> Any:
+    try:
+        return json.loads(Path(file).read_bytes())
+    except (OSError, ValueError):
+        raise InputError(f"cannot read votes from {quote_file(file)}") from None

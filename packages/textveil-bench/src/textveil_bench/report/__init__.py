@@ -16,7 +16,7 @@ from textveil_bench import pictures
 from textveil_bench.compare import Cell, MetricKey, Series
 from textveil_bench.report import curves, options, tables
 from textveil_bench.report.curves import PanelGroup
-from textveil_bench.report.gallery import GalleryText, build_gallery
+from textveil_bench.report.gallery import GalleryText, WholeTextGallery, build_gallery
 from textveil_bench.report.html import (
     Html,
     build_element,
@@ -27,7 +27,15 @@ from textveil_bench.report.html import (
 )
 from textveil_bench.report.study import REFERENCE_RISK, Study
 
-__all__ = ["Section", "Study", "build_report", "compose", "select_overview"]
+__all__ = [
+    "Section",
+    "Study",
+    "WholeTextGallery",
+    "build_report",
+    "build_whole_text_section",
+    "compose",
+    "select_overview",
+]
 
 NOTHING = Html("")
 
@@ -49,12 +57,13 @@ class Section:
     content: Callable[[], Html] | None = None
 
 
-def build_report(
+def build_report(  # noqa: PLR0913 - most are options, given by keyword
     series: Sequence[Series],
     gallery_texts: Sequence[GalleryText] = (),
     *,
     title: str | None = None,
     extra_sections: Iterable[Section] = (),
+    closing_sections: Iterable[Section] = (),
     risk_metric: MetricKey | None = None,
     budget_metrics: Sequence[MetricKey] = (),
     figures: Path | None = None,
@@ -68,6 +77,7 @@ def build_report(
         title: its heading; None for one with the name of the sweep.
         extra_sections: sections placed after the first group of figures, or after the figures over
             the budget.
+        closing_sections: sections placed at the end.
         risk_metric: the attack at whose success mechanisms are compared; None for the strongest of
             the usual ones.
         budget_metrics: metrics drawn over the budget, before everything else.
@@ -82,11 +92,14 @@ def build_report(
     figure_section, *other_sections = _build_sections(study, gallery_texts)
     lead_sections = tuple(_build_budget_section(study, budget_metrics))
     sweeps = ", ".join(dict.fromkeys(cell.row["sweep"] for cell in _list_cells(study)))
+    first_sections = (
+        [*lead_sections, *extra_sections, figure_section]
+        if lead_sections
+        else _insert_sections(figure_section, list(extra_sections))
+    )
     return compose(
         title or f"Usefulness and risk: {sweeps}",
-        [*lead_sections, *extra_sections, figure_section, *other_sections]
-        if lead_sections
-        else [*_insert_sections(figure_section, list(extra_sections)), *other_sections],
+        [*first_sections, *other_sections, *closing_sections],
         head=join_parts((_build_facts(study, sweeps), _build_guide(study))),
         figures=figures,
         progress=progress,
@@ -277,6 +290,19 @@ def _build_list_sections(study: Study, gallery_texts: Sequence[GalleryText]) -> 
         parts.append(("Texts before and after", text, lambda: build_gallery(study, gallery_texts)))
     for title, text, content in parts:
         yield Section(title=title, text=text, content=content)
+
+
+def build_whole_text_section(
+    gallery: WholeTextGallery, gallery_texts: Sequence[GalleryText]
+) -> Section:
+    """Builds the section of whole texts: the same texts, released in three ways."""
+    texts = list(dict.fromkeys(entry["original"] for entry in gallery_texts))
+    return Section(
+        title="Whole texts before and after",
+        text="Texts of public data sets, word by word and as a whole at the same epsilon for a "
+        "document. A text in place of another was written by somebody else, and is public.",
+        content=lambda: gallery.build(texts),
+    )
 
 
 # ---- the head of the page ------------------------------------------------------------------------------
