@@ -21,7 +21,7 @@ from textveil.library.description import (
 from textveil.library.drawing import allocate, draw_texts
 from textveil.library.library import Level, Library, LibraryKind
 from textveil.library.making import LEVELS, CellKind, make_library
-from textveil.library.smoothing import Smoothing, smooth_labels
+from textveil.library.smoothing import Smoothing, get_views, smooth_labels
 
 __all__ = [
     "LENGTHS",
@@ -38,6 +38,7 @@ __all__ = [
     "describe_cells",
     "describe_library",
     "draw_texts",
+    "get_views",
     "make_candidates",
     "make_library",
     "plan_candidates",

@@ -1,7 +1,6 @@
 """Public features of a text: whole numbers that follow from that text alone.
 
-In: texts. Out: integers [n, F]: a sentence vector and, where a library has them, its words, its
-likeness to the sentences of classes, and the scores of a public classifier.
+In: texts. Out: integers [n, F]: a sentence vector and, where a library has them, its words.
 Not here: which cell they lead to (`library`), and how the parts are made (`making`).
 
 A vote counts once only if a text's cell does not depend on the texts beside it. So features are
@@ -9,7 +8,8 @@ rounded to whole numbers, and every product of them is a sum of whole numbers th
 exactly, in whatever order a library adds them.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
@@ -85,6 +85,8 @@ class LinearMap:
 class WordMap:
     """Public words and the axes that they span: the words of a text as a unit vector.
 
+    A word that stands n times in a text counts 1 + ln n, times its rarity.
+
     Attributes:
         words: the vocabulary, V words in order.
         rarity: float32 [V], the inverse document frequency of each.
@@ -128,12 +130,19 @@ class WordMap:
         result = np.zeros((len(texts), self.axes.shape[1]), np.float64)
         if rows:
             places = np.concatenate(columns)
-            weights = (np.concatenate(counts) * self.rarity[places]).astype(np.float64)
+            weights = _damp(np.concatenate(counts)) * self.rarity[places].astype(np.float64)
             starts = np.cumsum([0, *map(len, columns[:-1])])
             result[rows] = np.add.reduceat(
                 weights[:, None] * self.axes[places].astype(np.float64), starts, axis=0
             )
         return scale_to_unit(result).astype(np.float32)
+
+
+def _damp(times: Ids) -> Values:
+    """Returns 1 + ln of each number, one by one: blocks of a processor could round differently."""
+    distinct, places = np.unique(times, return_inverse=True)
+    damped: Values = np.array([1 + math.log(number) for number in distinct.tolist()])[places]
+    return damped
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -147,9 +156,6 @@ class FeatureMap:
             same name is refused.
         dimension: d of the sentence vectors.
         words: the words of a text, where the library has them.
-        classes: the likeness to the sentences of classes, as a map of sentence vectors.
-        head: the scores of labels, as a map of sentence vectors.
-        scales: by block, the factor with which it counts.
     """
 
     encoder: str
@@ -157,24 +163,14 @@ class FeatureMap:
     encoder_digest: str
     dimension: int
     words: WordMap | None = None
-    classes: LinearMap | None = None
-    head: LinearMap | None = None
-    scales: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def blocks(self) -> dict[str, slice]:
         """The columns of each block, by its name."""
-        sizes = {"vectors": self.dimension}
+        blocks = {"vectors": slice(0, self.dimension)}
         if self.words is not None:
-            sizes["words"] = self.words.axes.shape[1]
-        for name in ("classes", "head"):
-            if (block := getattr(self, name)) is not None:
-                sizes[name] = len(block.weights)
-        ends = np.cumsum([0, *sizes.values()])
-        return {
-            name: slice(int(start), int(end))
-            for name, start, end in zip(sizes, ends[:-1], ends[1:], strict=True)
-        }
+            blocks["words"] = slice(self.dimension, self.dimension + self.words.axes.shape[1])
+        return blocks
 
     @property
     def width(self) -> int:
@@ -209,11 +205,7 @@ class FeatureMap:
         vectors = self.model.encode(texts) if vectors is None else vectors
         parts = [round_features(vectors)]
         if self.words is not None:
-            parts.append(round_features(self.words.encode(texts) * self.scales.get("words", 1.0)))
-        for name in ("classes", "head"):
-            if (block := getattr(self, name)) is not None:
-                scores = block.score(parts[0]) / STEPS**2
-                parts.append(round_features(scores * self.scales.get(name, 1.0)))
+            parts.append(round_features(self.words.encode(texts)))
         return np.concatenate(parts, axis=1)
 
     def __reduce__(self) -> tuple[object, ...]:
