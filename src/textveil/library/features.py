@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,9 @@ LARGEST_SUM = 1 << 53
 
 TEXTS_AT_ONCE = 4096
 """Texts whose features are computed at once, which bounds memory."""
+
+WORDS_AT_ONCE = 256
+"""Texts whose words are added up at once: more leave the caches of a processor."""
 
 _WORD = regex.compile(r"\b\w\w+\b")
 
@@ -101,40 +105,37 @@ class WordMap:
     def _columns(self) -> dict[str, int]:
         return {word: i for i, word in enumerate(self.words)}
 
+    @cached_property
+    def _wide_axes(self) -> Values:
+        return self.axes.astype(np.float64)
+
     def encode(self, texts: Sequence[str]) -> Floats:
         """Encodes texts by their words, as unit vectors float32 [n, D].
 
         A text without any known word has the zero vector.
         """
         result = np.zeros((len(texts), self.axes.shape[1]), np.float32)
-        for start in range(0, len(texts), TEXTS_AT_ONCE):
-            chunk = texts[start : start + TEXTS_AT_ONCE]
+        for start in range(0, len(texts), WORDS_AT_ONCE):
+            chunk = texts[start : start + WORDS_AT_ONCE]
             result[start : start + len(chunk)] = self._encode_chunk(chunk)
         return result
 
     def _encode_chunk(self, texts: Sequence[str]) -> Floats:
-        columns: list[Ids] = []
-        counts: list[Ids] = []
-        rows: list[int] = []
-        for i, text in enumerate(texts):
-            found = [
-                column
-                for word in _WORD.findall(text.lower())
-                if (column := self._columns.get(word)) is not None
-            ]
-            distinct, times = np.unique(np.array(found, np.int64), return_counts=True)
-            if len(distinct):
-                rows.append(i)
-                columns.append(distinct)
-                counts.append(times)
+        get = self._columns.get
+        found = [
+            [column for word in _WORD.findall(text.lower()) if (column := get(word)) is not None]
+            for text in texts
+        ]
+        rows = np.repeat(np.arange(len(texts)), [len(columns) for columns in found])
+        columns = np.fromiter(chain.from_iterable(found), np.int64, len(rows))
+        places, times = np.unique(rows * len(self.words) + columns, return_counts=True)
+        rows, columns = np.divmod(places, len(self.words))
         result = np.zeros((len(texts), self.axes.shape[1]), np.float64)
-        if rows:
-            places = np.concatenate(columns)
-            weights = _damp(np.concatenate(counts)) * self.rarity[places].astype(np.float64)
-            starts = np.cumsum([0, *map(len, columns[:-1])])
-            result[rows] = np.add.reduceat(
-                weights[:, None] * self.axes[places].astype(np.float64), starts, axis=0
-            )
+        if len(rows):
+            weights = _damp(times) * self.rarity[columns].astype(np.float64)
+            filled, starts = np.unique(rows, return_index=True)
+            points = weights[:, None] * self._wide_axes[columns]
+            result[filled] = np.add.reduceat(points, starts, axis=0)
         return scale_to_unit(result).astype(np.float32)
 
 
