@@ -122,12 +122,12 @@ class WordMap:
 
     def _encode_chunk(self, texts: Sequence[str]) -> Floats:
         get = self._columns.get
-        found = [
+        columns_of_texts = [
             [column for word in _WORD.findall(text.lower()) if (column := get(word)) is not None]
             for text in texts
         ]
-        rows = np.repeat(np.arange(len(texts)), [len(columns) for columns in found])
-        columns = np.fromiter(chain.from_iterable(found), np.int64, len(rows))
+        rows = np.repeat(np.arange(len(texts)), [len(columns) for columns in columns_of_texts])
+        columns = np.fromiter(chain.from_iterable(columns_of_texts), np.int64, len(rows))
         places, times = np.unique(rows * len(self.words) + columns, return_counts=True)
         rows, columns = np.divmod(places, len(self.words))
         result = np.zeros((len(texts), self.axes.shape[1]), np.float64)

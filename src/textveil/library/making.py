@@ -137,10 +137,12 @@ def make_library(  # noqa: PLR0913 - most are options, given by keyword
         words=_make_words(texts, seed),
     )
     cells = _choose_cells(cells, features, classes)
-    known = features.compute(texts, vectors)
+    all_features = features.compute(texts, vectors)
     made_levels, facts, hints = [], {}, None
     if classes is not None:
-        level, hints = _make_class_level(features, known, _encode_classes(model, classes), classes)
+        level, hints = _make_class_level(
+            features, all_features, _encode_classes(model, classes), classes
+        )
         made_levels.append(level)
         if set(classes) == set(label_names) and label_ids is not None:
             order = np.array([label_names.index(class_name) for class_name in classes])
@@ -148,10 +150,10 @@ def make_library(  # noqa: PLR0913 - most are options, given by keyword
                 "accuracy": round(float((order[level.cells] == label_ids).mean()), 4)
             }
     if label_ids is not None:
-        level, hints = _make_label_level(known, label_ids, label_names)
+        level, hints = _make_label_level(all_features, label_ids, label_names)
         facts["labels"] = _measure_labels(hints, label_ids)
         made_levels.insert(0, level)
-    made_levels += _make_clusters(features, known, cells, levels, seed)
+    made_levels += _make_clusters(features, all_features, cells, levels, seed)
     quantized, scales = _quantize(vectors)
     library = Library(
         name=name,
@@ -323,14 +325,16 @@ def _convert_head(head: Any) -> LinearMap:
 # ---- levels --------------------------------------------------------------------------------------
 
 
-def _make_label_level(known: Features, labels: Ids, names: tuple[str, ...]) -> tuple[Level, Values]:
+def _make_label_level(
+    all_features: Features, labels: Ids, names: tuple[str, ...]
+) -> tuple[Level, Values]:
     """Makes a cell of each public label; a text is as sure as a model says that never saw it.
 
     Returns:
         The level, and the probabilities of such models, [N, C].
     """
     selection: Any = import_library("sklearn.model_selection")
-    inputs = known / STEPS
+    inputs = all_features / STEPS
     odds: Values = selection.cross_val_predict(
         _build_head(), inputs, labels, cv=FOLDS, method="predict_proba"
     )
@@ -356,7 +360,7 @@ def _measure_labels(odds: Values, labels: Ids) -> dict[str, float]:
 
 
 def _make_class_level(
-    features: FeatureMap, known: Features, directions: Values, classes: Mapping[str, str]
+    features: FeatureMap, all_features: Features, directions: Values, classes: Mapping[str, str]
 ) -> tuple[Level, Values]:
     """Makes a cell of each class: the nearest sentence; a text is as sure as it leads by.
 
@@ -367,7 +371,7 @@ def _make_class_level(
     weights = np.zeros((len(names), features.width))
     weights[:, features.blocks["vectors"]] = directions
     linear = LinearMap.build(weights, np.zeros(len(names)))
-    likeness = linear.score(known) / STEPS**2
+    likeness = linear.score(all_features) / STEPS**2
     cells = likeness.argmax(axis=1)
     if empty := [name for i, name in enumerate(names) if i not in cells]:
         raise InputError(
@@ -389,7 +393,7 @@ def _make_class_level(
 
 
 def _make_clusters(
-    features: FeatureMap, known: Features, cells: CellKind, levels: Sequence[int], seed: int
+    features: FeatureMap, all_features: Features, cells: CellKind, levels: Sequence[int], seed: int
 ) -> list[Level]:
     """Makes the clusters of all levels, by the blocks that cells are to see."""
     cluster: Any = import_library("sklearn.cluster")
@@ -397,8 +401,8 @@ def _make_clusters(
     for name in {"vectors": ("vectors",), "words": ("words",), "both": features.blocks}[cells]:
         scales[features.blocks[name]] = WORD_WEIGHT if cells == "both" and name == "words" else 1.0
     seen = scales > 0
-    points = (known[:, seen] / STEPS * scales[seen]).astype(np.float32)
-    made = []
+    points = (all_features[:, seen] / STEPS * scales[seen]).astype(np.float32)
+    cluster_levels = []
     sizes = sorted({size for size in levels if size * LEAST_CELL <= len(points)})
     for size in sizes or [max(2, len(points) // LEAST_CELL)]:
         means = cluster.KMeans(size, n_init=1, max_iter=CLUSTER_ROUNDS, random_state=seed)
@@ -406,25 +410,25 @@ def _make_clusters(
             warnings.simplefilter("ignore")  # fewer different points than clusters: seen below
             centres = means.fit(points).cluster_centers_.astype(np.float64)
         linear = _measure_nearness(centres, scales)
-        used = np.unique(linear.score(known).argmax(axis=1))
+        used = np.unique(linear.score(all_features).argmax(axis=1))
         if len(used) < 2:
             continue
         centres, linear = centres[used], _measure_nearness(centres[used], scales)
-        found = linear.score(known).argmax(axis=1)
-        distances = ((points - centres[found].astype(np.float32)) ** 2).sum(axis=1)
-        made.append(
+        cells_of_texts = linear.score(all_features).argmax(axis=1)
+        distances = ((points - centres[cells_of_texts].astype(np.float32)) ** 2).sum(axis=1)
+        cluster_levels.append(
             Level(
                 name=str(size),
                 kind="clusters",
                 map=linear,
-                cells=found.astype(np.uint16),
+                cells=cells_of_texts.astype(np.uint16),
                 sure=-distances.astype(np.float32),
                 share=CLUSTER_SHARE,
             )
         )
-    if not made:
+    if not cluster_levels:
         raise InputError("the texts are too much alike to be divided into cells")
-    return made
+    return cluster_levels
 
 
 def _measure_nearness(centres: Values, scales: Values) -> LinearMap:

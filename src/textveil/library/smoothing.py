@@ -17,6 +17,7 @@ from typing import Literal
 import numpy as np
 
 from textveil.errors import ConfigError
+from textveil.library.features import TEXTS_AT_ONCE
 from textveil.library.library import Level, Library
 from textveil.randomness import Floats, Ids, Values
 
@@ -50,9 +51,6 @@ LEAST_GAIN = 1e-3
 
 SHARE_ROUNDS, SHARE_STEP, SHARE_DECAY, LEAST_SHARE_STEP = 100, 0.2, 0.97, 0.02
 """How offsets are moved until labels have their shares: at first fast, then finely."""
-
-ROWS_AT_ONCE = 8192
-"""Texts whose scores are computed at once, which bounds memory."""
 
 
 def smooth_labels(
@@ -133,18 +131,18 @@ def score_labels(
     With M_j the means of view j over cells, C = v sum_j w_j M_j M_j' + diag D: a text with the
     features x_j has the rates pi + v sum_j w_j x_j M_j' C^-1 Y.
     """
-    seen = _weigh_evidence(counts, variance, level.sizes.astype(np.float64))
+    evidence = _weigh_evidence(counts, variance, level.sizes.astype(np.float64))
     means = [_average(view, level) for view in views]
-    kernels = [seen.spread * each @ each.T for each in means]
-    weights = np.exp(_find_log_weights(seen, kernels))
-    solved = np.linalg.solve(_add_up(seen, kernels, weights), seen.rates)
-    scores = np.tile(seen.prior, (len(level.cells), 1))
+    kernels = [evidence.spread * each @ each.T for each in means]
+    weights = np.exp(_find_log_weights(evidence, kernels))
+    solved = np.linalg.solve(_add_up(evidence, kernels, weights), evidence.rates)
+    scores = np.tile(evidence.prior, (len(level.cells), 1))
     for weight, view, mean in zip(weights, views, means, strict=True):
-        slopes = seen.spread * weight * (mean.T @ solved)
-        for start in range(0, len(view), ROWS_AT_ONCE):
-            rows = slice(start, start + ROWS_AT_ONCE)
+        slopes = evidence.spread * weight * (mean.T @ solved)
+        for start in range(0, len(view), TEXTS_AT_ONCE):
+            rows = slice(start, start + TEXTS_AT_ONCE)
             scores[rows] += view[rows].astype(np.float64) @ slopes
-    return scores, seen.prior
+    return scores, evidence.prior
 
 
 def _weigh_evidence(counts: Values, variance: float, sizes: Values) -> _Evidence:
@@ -187,25 +185,25 @@ def _average(view: Floats, level: Level) -> Values:
     return means
 
 
-def _add_up(seen: _Evidence, kernels: Sequence[Values], weights: Values) -> Values:
+def _add_up(evidence: _Evidence, kernels: Sequence[Values], weights: Values) -> Values:
     """Returns the covariance of the rates of cells."""
-    covariance = np.diag(seen.noise)
+    covariance = np.diag(evidence.noise)
     for weight, kernel in zip(weights, kernels, strict=True):
         covariance += weight * kernel
     return covariance
 
 
-def _find_log_weights(seen: _Evidence, kernels: Sequence[Values]) -> Values:
+def _find_log_weights(evidence: _Evidence, kernels: Sequence[Values]) -> Values:
     """Finds the log weights of views under which the rates are likeliest, one after the other.
 
     The negative log likelihood is (tr Y' C^-1 Y + (L - 1) ln det C) / 2, for rates sum to 0.
     """
 
     def measure(log_weights: Values) -> float:
-        factor = np.linalg.cholesky(_add_up(seen, kernels, np.exp(log_weights)))
-        whitened = np.linalg.solve(factor, seen.rates)
+        factor = np.linalg.cholesky(_add_up(evidence, kernels, np.exp(log_weights)))
+        whitened = np.linalg.solve(factor, evidence.rates)
         fit = (whitened**2).sum() / 2
-        size = (len(seen.prior) - 1) * np.log(np.diag(factor)).sum()
+        size = (len(evidence.prior) - 1) * np.log(np.diag(factor)).sum()
         far = ((log_weights - MEAN_LOG_WEIGHT) ** 2).sum() * LOG_WEIGHT_PRECISION / 2
         return float(fit + size + far)
 
@@ -216,9 +214,9 @@ def _find_log_weights(seen: _Evidence, kernels: Sequence[Values]) -> Values:
         for move in (sign * step * axis for axis in np.eye(len(best)) for sign in (1, -1)):
             tried = best + move
             if np.abs(tried).max() <= MOST_LOG_WEIGHT:
-                found = measure(tried)
-                if found < least - LEAST_GAIN:
-                    best, least, has_moved = tried, found, True
+                loss = measure(tried)
+                if loss < least - LEAST_GAIN:
+                    best, least, has_moved = tried, loss, True
         step = step if has_moved else step / 2
     return best
 
