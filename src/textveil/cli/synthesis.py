@@ -81,8 +81,8 @@ Smooth = Annotated[
     typer.Option(
         "--smooth",
         metavar="none|vectors|words|both|best",
-        help="What labels follow from, beside the votes: the texts' vectors, words, both, or what "
-        "fits best, public labels and classes included; none: the votes for their cell alone.",
+        help="Label texts by the votes and by their vectors, words, both, or whatever of these and "
+        "of public labels fits the votes best; none: by the votes for their cell alone.",
     ),
 ]
 Balance = Annotated[bool, typer.Option("--balance", help="Take labels to be equally frequent.")]

@@ -108,7 +108,7 @@ def get_views(library: Library, how: Smoothing) -> list[Floats]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Evidence:
-    """What counts say of labels in cells.
+    """Rates of labels in cells, as counts show them, with their noise.
 
     Attributes:
         prior: pi, the shares of labels, [L].
