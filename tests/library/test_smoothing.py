@@ -58,6 +58,7 @@ def test_hints_are_weighed_and_not_believed(planted):
 
 def copy_public_labels(library: Library, level: Level, counts: Values, **_options) -> Ids:
     """A defect: takes the public labels for the truth."""
+    assert library.labels is not None
     return library.labels.astype(np.int64)
 
 

@@ -57,9 +57,11 @@ def test_shares_of_labels_are_kept(planted):
     counts = counts.astype(np.int64)
     true = counts.sum(axis=1) / counts.sum()
     made = make_votes(planted, counts).corpus(planted.library, count=900)
+    assert made.label_ids is not None
     shares = np.bincount(made.label_ids, minlength=3) / 900
     assert np.abs(shares - true).sum() / 2 < 0.06
     balanced = make_votes(planted, counts).corpus(planted.library, count=900, balance=True)
+    assert balanced.label_ids is not None
     assert np.bincount(balanced.label_ids, minlength=3).min() > 200
 
 
