@@ -267,7 +267,7 @@ def synthesize(
 
 @verb(
     "textveil corpus report letter.txt --label sports --labels world,sports --library "
-    "news.library --cells 10 --epsilon 2 -o report.json",
+    "news.library --cells 16 --epsilon 2 -o report.json",
 )
 def report(
     library: LibraryFile,
