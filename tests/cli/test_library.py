@@ -84,7 +84,7 @@ def test_the_demo_has_labels_and_classes(run):
     assert (code, err) == (0, "")
     demo = Library.read("demo.library")
     assert (len(demo), demo.licence) == (200, "Apache-2.0")
-    assert demo.level_names == ("labels", "classes", "6", "10")
+    assert demo.level_names == ("labels", "classes", "6", "16")
     assert "the 4 sentences of its classes alone classify" in out
     facts = json.loads(run("info", "demo.library", "--json")[1])
     assert facts["digest"] == demo.digest

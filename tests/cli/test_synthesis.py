@@ -161,6 +161,8 @@ def test_an_empty_count_is_said_to_the_curator(run, comments, library):
         (["--cells", "99"], "has no level '99'"),
         (["--smooth", "more"], "--smooth must be"),
         (["--count", "0"], "--count must be"),
+        (["--count", "some"], "--count must be a number of texts, or all"),
+        (["--count", "all", "--smooth", "none"], "count can be all"),
         (["--per-subject", "0"], "whole number from 1"),
         (["--store", "memory:"], "keeps a ledger"),
         (["--votes", "votes.json"], "leave out INPUT, --field, --label"),

@@ -518,12 +518,12 @@ def test_labels_of_another_smoother_version(comments, tmp_path, library):
     out = tmp_path / "out"
     run(comments, out, library)
     manifest = json.loads((out / "manifest.json").read_text())
-    manifest["versions"]["scikit-learn"] = "1.0"
+    manifest["versions"]["numpy"] = "1.0"
     manifest["sha256"] = compute_digest(manifest)
     (out / "manifest.json").write_text(json.dumps(manifest))
     check = verify_synthesis(out, library)
     assert check.differences == ()
-    assert "scikit-learn 1.0" in check.notes[0]
+    assert "numpy 1.0" in check.notes[0]
     change(out, FINISHED[1], '"label": "', '"label": "un')
     resign(out)
     assert "a label that does not follow" in "; ".join(verify_synthesis(out, library).differences)
@@ -667,14 +667,19 @@ def test_bad_drawings(options):
         DrawOptions(**options)
 
 
-def test_a_missing_smoother_is_said_before_the_noise(comments, tmp_path, library, monkeypatch):
-    def missing(name: str) -> None:
-        raise ConfigError(f"this needs {name}")
-
-    monkeypatch.setattr(synthesis, "require", missing)
-    with pytest.raises(ConfigError, match="sklearn"):
-        run(comments, tmp_path / "out", library)
+def test_a_corpus_that_cannot_be_is_refused_before_the_noise(comments, tmp_path, library):
+    drawing = DrawOptions(count="all", smooth="none")
+    with pytest.raises(ConfigError, match="count can be all"):
+        run(comments, tmp_path / "out", library, drawing=drawing)
     assert not (tmp_path / "out").exists()
+
+
+def test_the_whole_library_with_labels(comments, tmp_path, library):
+    done = run(comments, tmp_path / "out", library, drawing=DrawOptions(count="all"))
+    assert done.texts == len(library)
+    lines = (tmp_path / "out" / FINISHED[1]).read_text().splitlines()
+    assert [json.loads(line)["text"] for line in lines] == list(library.texts)
+    assert verify_synthesis(tmp_path / "out", library).differences == ()
 
 
 def test_an_empty_file_gives_noise(tmp_path, library):

@@ -98,10 +98,10 @@ def test_plans_that_are_refused(options, says):
 
 
 def test_variations_are_of_the_cells_with_most_votes(notes_library):
-    level = notes_library.get_level("10")
-    weights = np.array([5.0, 0, 9, 0, 1, 0, 0, 7, 0, 8])
+    level = notes_library.get_level("16")
+    weights = np.array([5.0, 0, 9, 0, 1, 0, 0, 7, 0, 8, 2, 3, 0, 4, 0, 0])
     plan, kept = plan_variations(notes_library, level, weights)
-    assert set(level.cells[kept].tolist()) == {0, 2, 4, 7, 9}
+    assert set(level.cells[kept].tolist()) == {0, 2, 4, 7, 9, 10, 11, 13}
     assert sorted(plan.origins) == kept.tolist()
     for (_, user), origin, label in zip(plan.prompts, plan.origins, plan.labels, strict=True):
         assert f"<text>{notes_library.texts[origin]}</text>" in user
@@ -111,8 +111,8 @@ def test_variations_are_of_the_cells_with_most_votes(notes_library):
     assert more.digest == plan.digest
     unlabelled = replace(notes_library, labels=None, label_names=())
     assert set(plan_variations(unlabelled, level, weights, count=3)[0].labels) == {None}
-    for wrong in (np.zeros(9), np.zeros((1, 10))):
-        with pytest.raises(ConfigError, match="one number for each of 10 cells"):
+    for wrong in (np.zeros(15), np.zeros((1, 16))):
+        with pytest.raises(ConfigError, match="one number for each of 16 cells"):
             plan_variations(notes_library, level, wrong)
     with pytest.raises(ConfigError, match="count"):
         plan_variations(notes_library, level, weights, count=0)

@@ -66,7 +66,7 @@ def test_arrays_are_read_only(notes_library):
 
 
 def test_no_text_is_in_its_repr(notes_library):
-    assert repr(notes_library) == ("Library('notes', 200 texts, levels labels, classes, 6, 10)")
+    assert repr(notes_library) == ("Library('notes', 200 texts, levels labels, classes, 6, 16)")
     assert notes_library.texts[0] not in repr(notes_library.levels) + repr(notes_library.features)
 
 
@@ -81,7 +81,7 @@ def test_no_text_is_in_its_repr(notes_library):
         lambda library: {"ids": ("other", *library.ids[1:])},
         lambda library: {"levels": library.levels[:-1]},
         lambda library: {"levels": (replace(library.levels[0], share=0.5), *library.levels[1:])},
-        lambda library: {"features": replace(library.features, scales={"classes": 1.0})},
+        lambda library: {"hints": library.hints + np.float16(0.5)},
     ],
 )
 def test_each_change_changes_the_digest(notes_library, change):
@@ -164,6 +164,6 @@ def test_what_is_no_library_is_refused(notes_library, changes, says):
 
 
 def test_a_level_that_is_not_there(notes_library):
-    assert notes_library.get_level("10").name == "10"
-    with pytest.raises(ConfigError, match="it has labels, classes, 6, 10"):
+    assert notes_library.get_level("16").name == "16"
+    with pytest.raises(ConfigError, match="it has labels, classes, 6, 16"):
         notes_library.get_level("30")

@@ -95,7 +95,7 @@ def test_clusters_look_at_what_they_are_to_see(cells):
         name: bool(level.map.weights[:, block].any())
         for name, block in made.features.blocks.items()
     }
-    expected = {"vectors": cells != "words"} | ({"words": True} if cells != "vectors" else {})
+    expected = {"vectors": cells != "words", "words": cells != "vectors"}
     assert used == expected
 
 
@@ -119,7 +119,7 @@ def test_small_and_odd_libraries():
     for form, says in (
         ("one{0} two{0}", "share words"),
         ("The cat {0}.", "share words"),
-        ("The red cat {0}.", "too much alike"),
+        ("The red cat {0}.", "share words"),
     ):
         with pytest.raises(InputError, match=says):
             make_library([form.format(i) for i in range(20)], cells="words", **ABOUT)

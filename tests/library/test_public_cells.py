@@ -168,13 +168,13 @@ def test_the_first_of_equal_cells_is_taken(notes_library):
 
 def test_all_blocks_are_there(notes_library):
     blocks = notes_library.features.blocks
-    assert list(blocks) == ["vectors", "words", "classes", "head"]
+    assert list(blocks) == ["vectors", "words"]
     assert blocks["vectors"] == slice(0, 384)
-    assert blocks["head"].stop == notes_library.features.width
+    assert blocks["words"].stop == notes_library.features.width
     known, unknown = notes_library.features.compute(["Where is the refund?", "東京"])
     assert known[blocks["words"]].any()
     assert not unknown[blocks["words"]].any()
-    assert unknown[blocks["head"]].any()
+    assert unknown[blocks["vectors"]].any()
 
 
 def test_another_encoder_of_the_same_name_is_refused(notes_library):

@@ -119,8 +119,8 @@ def make(
         typer.Option(
             "--label",
             metavar="FIELD",
-            help="The field of public labels: cells then tell them apart, and a level has a cell "
-            "for each.",
+            help="The field of public labels: a level then has a cell for each, and they help to "
+            "smooth the labels of synthesized corpora.",
         ),
     ] = None,
     classes: Annotated[
@@ -128,8 +128,8 @@ def make(
         typer.Option(
             "--classes",
             metavar="FILE",
-            help="A public sentence for each class, on a line NAME: SENTENCE: cells then tell the "
-            "classes apart, and a level has a cell for each.",
+            help="A public sentence for each class, on a line NAME: SENTENCE: a level then has a "
+            "cell for each, and they help to smooth the labels of synthesized corpora.",
         ),
     ] = None,
     id: Annotated[
@@ -164,21 +164,21 @@ def make(
         ),
     ] = None,
     cells: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--cells",
             metavar="vectors|words|both",
             help="The features by which texts are alike: sentence vectors see topics, words see "
-            "labels that nobody else has.",
+            "labels that nobody else has. Default: both; vectors with --classes.",
         ),
-    ] = "vectors",
+    ] = None,
     levels: Annotated[
         str | None,
         typer.Option(
             "--levels",
             metavar="K,...",
             help="Numbers of cells; the library has a level for each that has 8 texts a cell. "
-            "Default: 6,10,30,100.",
+            "Default: 6,16,30,100.",
         ),
     ] = None,
     encoder: Annotated[
@@ -229,10 +229,10 @@ def make(
     """Make a library from public texts, never from the texts to release.
 
     Releases pass its texts on word for word, so --licence must allow that. With --label or
-    --classes its cells tell labels or classes apart; without either they are clusters of like
-    texts. Its own texts do not count as input later. With --endpoint a language model writes the
-    texts from the sentences of --classes alone; its key is read from TEXTVEIL_LLM_KEY, and the same
-    command continues where it was interrupted.
+    --classes it has a cell for each label or class, beside clusters of like texts. Its own texts
+    do not count as input later. With --endpoint a language model writes the texts from the
+    sentences of --classes alone; its key is read from TEXTVEIL_LLM_KEY, and the same command
+    continues where it was interrupted.
     """
     making: dict[str, Any] = {"cells": cells, "levels": levels, "encoder": encoder, "seed": seed}
     if endpoint is not None:
@@ -427,14 +427,14 @@ def read_class_sentences(path: str | None) -> dict[str, str] | None:
     return None if path is None else read_classes(path)
 
 
-def write_library(target: Path, *, cells: str, levels: str | None, **options: Any) -> None:
+def write_library(target: Path, *, cells: str | None, levels: str | None, **options: Any) -> None:
     """Makes a library, writes it and describes it."""
     from textveil.library import LEVELS, CellKind, describe_library, make_library
 
     numbers = read_numbers("--levels", "numbers of cells", levels)
     with progress.show_bars() as report:
         new = make_library(
-            cells=cast(CellKind, cells), levels=numbers or LEVELS, report=report, **options
+            cells=cast(CellKind | None, cells), levels=numbers or LEVELS, report=report, **options
         )
     new.save(target)
     for line in describe_library(new):

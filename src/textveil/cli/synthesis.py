@@ -7,6 +7,7 @@ corpora (`corpus`).
 """
 
 import os
+import re
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Annotated
@@ -20,7 +21,7 @@ from textveil.cli.statement_options import StatementForm
 from textveil.corpus import reports as report_files
 from textveil.corpus import synthesis, synthesis_folder
 from textveil.corpus.synthesis_folder import DrawOptions
-from textveil.errors import ConfigError, InputError, quote_file
+from textveil.errors import ConfigError, InputError, quote_file, quote_short
 from textveil.files import text_streams
 from textveil.guarantee import join_parts
 from textveil.library import Library, describe_baseline
@@ -66,16 +67,24 @@ About = Annotated[
         help="About how many texts there are, a public guess; never count them for it.",
     ),
 ]
-Count = Annotated[int, typer.Option("--count", metavar="N", help="How many public texts to draw.")]
+Count = Annotated[
+    str,
+    typer.Option(
+        "--count",
+        metavar="N|all",
+        help="How many public texts to draw; all: every text of the library once, with its label.",
+    ),
+]
 Smooth = Annotated[
     str,
     typer.Option(
         "--smooth",
         metavar="none|vectors|words|both|best",
-        help="Give each text the label that a model of the drawn texts gives it.",
+        help="Label texts by the votes and by their vectors, words, both, or whatever of these and "
+        "of public labels fits the votes best; none: by the votes for their cell alone.",
     ),
 ]
-Balance = Annotated[bool, typer.Option("--balance", help="Draw as many texts of each label.")]
+Balance = Annotated[bool, typer.Option("--balance", help="Take labels to be equally frequent.")]
 Seed = Annotated[
     int,
     typer.Option(
@@ -170,7 +179,7 @@ def synthesize(
             help="The bound for one subject or document, added or removed.",
         ),
     ] = None,
-    count: Count = DrawOptions.count,
+    count: Count = str(DrawOptions.count),
     smooth: Smooth = DrawOptions.smooth,
     balance: Balance = False,
     seed: Seed = 0,
@@ -199,7 +208,7 @@ def synthesize(
     follow. Nothing else of the private texts is written: no number, size or name. Further corpora
     follow from its votes.json and cost nothing.
     """
-    drawing = DrawOptions(count=count, smooth=smooth, balance=balance, seed=seed)  # type: ignore[arg-type]
+    drawing = _read_drawing(count, smooth, balance, seed)
     public = Library.read(library)
     if votes is not None:
         typed = {
@@ -257,7 +266,7 @@ def synthesize(
 
 @verb(
     "textveil corpus report letter.txt --label sports --labels world,sports --library "
-    "news.library --cells 10 --epsilon 2 -o report.json",
+    "news.library --cells 16 --epsilon 2 -o report.json",
 )
 def report(
     library: LibraryFile,
@@ -346,14 +355,14 @@ def tally_reports(
             show_default=False,
         ),
     ],
-    count: Count = DrawOptions.count,
+    count: Count = str(DrawOptions.count),
     smooth: Smooth = DrawOptions.smooth,
     balance: Balance = False,
     seed: Seed = 0,
     resume: Resume = False,
 ) -> None:
     """Draw a corpus of public texts that follows from the reports of many documents."""
-    drawing = DrawOptions(count=count, smooth=smooth, balance=balance, seed=seed)  # type: ignore[arg-type]
+    drawing = _read_drawing(count, smooth, balance, seed)
     public = Library.read(library)
     finished = synthesis.publish_votes(
         tally(report_files.read_reports(inputs), public),
@@ -363,6 +372,17 @@ def tally_reports(
         resume=resume,
     )
     _say_finished(finished, public, statement_form)
+
+
+def _read_drawing(count: str, smooth: str, balance: bool, seed: int) -> DrawOptions:
+    if count != "all" and not re.fullmatch(r"\d{1,9}", count):
+        raise ConfigError(f"--count must be a number of texts, or all, got {quote_short(count)}")
+    return DrawOptions(
+        count="all" if count == "all" else int(count),
+        smooth=smooth,  # type: ignore[arg-type]
+        balance=balance,
+        seed=seed,
+    )
 
 
 def read_labels(labels: str | None, file: str | None) -> tuple[str, ...]:

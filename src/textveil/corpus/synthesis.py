@@ -18,7 +18,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from textveil.config.extras import require
 from textveil.corpus import synthesis_folder as folders
 from textveil.corpus.part_worker import RUN_FILE, WORK_FOLDER
 from textveil.corpus.plan import MANIFEST_FILE, lock_output, require_same_options
@@ -43,6 +42,7 @@ from textveil.guarantee import TextGuarantee
 from textveil.library import Library
 from textveil.mechanism import NoisyCount
 from textveil.pipeline import BallotBox, Votes, choose_level
+from textveil.pipeline.synthesis import check_drawing
 from textveil.randomness import SeededRandomness, make_unique_name
 
 BATCH_ROWS = 2048
@@ -175,7 +175,9 @@ def synthesize_files(  # noqa: PLR0913 - most are options, given by keyword
         )
     box = BallotBox(
         library=library,
-        level=library.get_level(choose_level(library, level, about, epsilon, label_names)),
+        level=library.get_level(
+            choose_level(library, level, about, epsilon, label_names, per_subject=per_subject)
+        ),
         label_names=tuple(label_names),
         unit="subject" if has_subjects else "document",
         per_subject=per_subject,
@@ -260,8 +262,8 @@ def _fill_folder(
             f"{expected.library.digest[:16]}, and the one given has the digest "
             f"{library.digest[:16]}: give that library"
         )
-    if expected.labels and drawing.smooth != "none":
-        require("sklearn")  # before any noise is drawn, not after
+    # before any noise is drawn, not after
+    check_drawing(library, expected.labels, drawing.count, drawing.smooth)
     with text_streams.convert_signals(), lock_output(output):
         if output.has_file(MANIFEST_FILE):
             return _reuse_folder(output, pins, resume=resume)

@@ -11,7 +11,7 @@ import json
 import platform
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
@@ -29,7 +29,7 @@ from textveil.files.storage import Storage
 from textveil.guarantee import format_count
 from textveil.library import Library, Smoothing, describe_baseline
 from textveil.pipeline import Synthesis, Votes
-from textveil.pipeline.synthesis import DEFAULT_COUNT, MAX_COUNT
+from textveil.pipeline.synthesis import DEFAULT_COUNT, MAX_COUNT, Count
 from textveil.render import Sheet, SheetSection, SheetTable, clean_name
 
 VERSION = 1
@@ -54,20 +54,22 @@ class DrawOptions:
     """Options of the draw of texts, once the votes are there. None of them costs anything.
 
     Attributes:
-        count: how many, chosen without looking at the private texts.
+        count: how many, chosen without looking at the private texts; or "all".
         smooth: how labels are smoothed.
-        balance: whether all labels get as many texts.
+        balance: whether labels count as equally frequent.
         seed: public.
     """
 
-    count: int = DEFAULT_COUNT
+    count: Count = DEFAULT_COUNT
     smooth: Smoothing = "best"
     balance: bool = False
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if not 1 <= self.count <= MAX_COUNT:
-            raise ConfigError(f"--count must be 1 to {MAX_COUNT:,} texts, got {self.count:,}")
+        if self.count != "all" and not 1 <= self.count <= MAX_COUNT:
+            raise ConfigError(
+                f"--count must be 1 to {MAX_COUNT:,} texts, or all, got {self.count:,}"
+            )
         if self.smooth not in get_args(Smoothing):
             raise ConfigError(
                 f"--smooth must be {', '.join(get_args(Smoothing))}, got "
@@ -195,9 +197,8 @@ def _sign(content: bytes) -> dict[str, str]:
 def _collect_versions() -> dict[str, str]:
     """Returns the versions on which smoothed labels depend."""
     versions = {"python": platform.python_version()}
-    for name in ("numpy", "scipy", "scikit-learn"):
-        with suppress(PackageNotFoundError):
-            versions[name] = version(name)
+    with suppress(PackageNotFoundError):
+        versions["numpy"] = version("numpy")
     return versions
 
 
@@ -365,17 +366,13 @@ def verify_synthesis(folder: str | Path, library: Library) -> Check:
     votes = read_votes(output)
     drawing = DrawOptions(**{name: manifest["options"][name] for name in vars(DrawOptions())})
     notes = []
-    now, then = _collect_versions(), manifest["versions"]
-    others = [name for name in ("scikit-learn", "scipy", "numpy") if now.get(name) != then[name]]
+    now, then = (each.get("numpy") for each in (_collect_versions(), manifest["versions"]))
     is_smoothed = bool(votes.label_names) and drawing.smooth != "none"
-    if is_smoothed and others:
+    if is_smoothed and now != then:
         notes.append(
-            "labels were smoothed with "
-            + ", ".join(f"{name} {then[name]}" for name in others)
-            + ", and here is another version: texts and cells were checked, labels only for "
-            "being listed"
+            f"labels were smoothed with numpy {then}, and here is another version: texts and cells "
+            "were checked, labels only for being listed"
         )
-        drawing = replace(drawing, smooth="none")
     corpus = votes.corpus(library, **asdict(drawing))
     differences += _compare_rows(output, manifest, corpus, with_labels=not notes)
     if manifest["statement"] != json.loads(json.dumps(corpus.guarantee.to_json())):

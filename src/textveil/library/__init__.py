@@ -22,7 +22,7 @@ from textveil.library.description import (
 from textveil.library.drawing import allocate, draw_texts
 from textveil.library.library import Level, Library, LibraryKind
 from textveil.library.making import LEVELS, CellKind, make_library
-from textveil.library.smoothing import Smoothing, smooth_labels
+from textveil.library.smoothing import Smoothing, get_views, smooth_labels
 from textveil.library.typical_words import find_typical_words
 
 __all__ = [
@@ -41,6 +41,7 @@ __all__ = [
     "describe_library",
     "draw_texts",
     "find_typical_words",
+    "get_views",
     "make_candidates",
     "make_demo_library",
     "make_library",

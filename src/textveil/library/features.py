@@ -1,7 +1,6 @@
 """Public features of a text: whole numbers that follow from that text alone.
 
-In: texts. Out: integers [n, F]: a sentence vector and, where a library has them, its words, its
-likeness to the sentences of classes, and the scores of a public classifier.
+In: texts. Out: integers [n, F]: a sentence vector and, where a library has them, its words.
 Not here: which cell they lead to (`library`), and how the parts are made (`making`).
 
 A vote counts once only if a text's cell does not depend on the texts beside it. So features are
@@ -9,9 +8,11 @@ rounded to whole numbers, and every product of them is a sum of whole numbers th
 exactly, in whatever order a library adds them.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,9 @@ LEAST_LIKENESS = 0.98
 
 TEXTS_AT_ONCE = 4096
 """Texts whose features are computed at once, which bounds memory."""
+
+WORDS_AT_ONCE = 256
+"""Texts whose words are added up at once: more leave the caches of a processor."""
 
 _WORD = regex.compile(r"\b\w\w+\b")
 
@@ -89,6 +93,8 @@ class LinearMap:
 class WordMap:
     """Public words and the axes that they span: the words of a text as a unit vector.
 
+    A word that stands n times in a text counts 1 + ln n, times its rarity.
+
     Attributes:
         words: the vocabulary, V words in order.
         rarity: float32 [V], the inverse document frequency of each.
@@ -103,41 +109,45 @@ class WordMap:
     def _columns(self) -> dict[str, int]:
         return {word: i for i, word in enumerate(self.words)}
 
+    @cached_property
+    def _wide_axes(self) -> Values:
+        return self.axes.astype(np.float64)
+
     def encode(self, texts: Sequence[str]) -> Floats:
         """Encodes texts by their words, as unit vectors float32 [n, D].
 
         A text without any known word has the zero vector.
         """
         result = np.zeros((len(texts), self.axes.shape[1]), np.float32)
-        for start in range(0, len(texts), TEXTS_AT_ONCE):
-            chunk = texts[start : start + TEXTS_AT_ONCE]
+        for start in range(0, len(texts), WORDS_AT_ONCE):
+            chunk = texts[start : start + WORDS_AT_ONCE]
             result[start : start + len(chunk)] = self._encode_chunk(chunk)
         return result
 
     def _encode_chunk(self, texts: Sequence[str]) -> Floats:
-        columns: list[Ids] = []
-        counts: list[Ids] = []
-        rows: list[int] = []
-        for i, text in enumerate(texts):
-            columns_of_text = [
-                column
-                for word in _WORD.findall(text.lower())
-                if (column := self._columns.get(word)) is not None
-            ]
-            distinct, times = np.unique(np.array(columns_of_text, np.int64), return_counts=True)
-            if len(distinct):
-                rows.append(i)
-                columns.append(distinct)
-                counts.append(times)
+        get = self._columns.get
+        columns_of_texts = [
+            [column for word in _WORD.findall(text.lower()) if (column := get(word)) is not None]
+            for text in texts
+        ]
+        rows = np.repeat(np.arange(len(texts)), [len(columns) for columns in columns_of_texts])
+        columns = np.fromiter(chain.from_iterable(columns_of_texts), np.int64, len(rows))
+        places, times = np.unique(rows * len(self.words) + columns, return_counts=True)
+        rows, columns = np.divmod(places, len(self.words))
         result = np.zeros((len(texts), self.axes.shape[1]), np.float64)
-        if rows:
-            places = np.concatenate(columns)
-            weights = (np.concatenate(counts) * self.rarity[places]).astype(np.float64)
-            starts = np.cumsum([0, *map(len, columns[:-1])])
-            result[rows] = np.add.reduceat(
-                weights[:, None] * self.axes[places].astype(np.float64), starts, axis=0
-            )
+        if len(rows):
+            weights = _damp(times) * self.rarity[columns].astype(np.float64)
+            filled, starts = np.unique(rows, return_index=True)
+            points = weights[:, None] * self._wide_axes[columns]
+            result[filled] = np.add.reduceat(points, starts, axis=0)
         return scale_to_unit(result).astype(np.float32)
+
+
+def _damp(times: Ids) -> Values:
+    """Returns 1 + ln of each number, one by one: blocks of a processor could round differently."""
+    distinct, places = np.unique(times, return_inverse=True)
+    damped: Values = np.array([1 + math.log(number) for number in distinct.tolist()])[places]
+    return damped
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -151,9 +161,6 @@ class FeatureMap:
             refused.
         dimension: d of the sentence vectors.
         words: the words of a text, where the library has them.
-        classes: the likeness to the sentences of classes, as a map of sentence vectors.
-        head: the scores of labels, as a map of sentence vectors.
-        scales: by block, the factor with which it counts.
     """
 
     encoder: str
@@ -161,24 +168,14 @@ class FeatureMap:
     probes: NDArray[np.int8] = field(repr=False)
     dimension: int
     words: WordMap | None = None
-    classes: LinearMap | None = None
-    head: LinearMap | None = None
-    scales: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def blocks(self) -> dict[str, slice]:
         """The columns of each block, by its name."""
-        sizes = {"vectors": self.dimension}
+        blocks = {"vectors": slice(0, self.dimension)}
         if self.words is not None:
-            sizes["words"] = self.words.axes.shape[1]
-        for name in ("classes", "head"):
-            if (block := getattr(self, name)) is not None:
-                sizes[name] = len(block.weights)
-        ends = np.cumsum([0, *sizes.values()])
-        return {
-            name: slice(int(start), int(end))
-            for name, start, end in zip(sizes, ends[:-1], ends[1:], strict=True)
-        }
+            blocks["words"] = slice(self.dimension, self.dimension + self.words.axes.shape[1])
+        return blocks
 
     @property
     def width(self) -> int:
@@ -222,11 +219,7 @@ class FeatureMap:
         vectors = self.model.encode(texts) if vectors is None else vectors
         parts = [round_features(vectors)]
         if self.words is not None:
-            parts.append(round_features(self.words.encode(texts) * self.scales.get("words", 1.0)))
-        for name in ("classes", "head"):
-            if (block := getattr(self, name)) is not None:
-                scores = block.score(parts[0]) / STEPS**2
-                parts.append(round_features(scores * self.scales.get(name, 1.0)))
+            parts.append(round_features(self.words.encode(texts)))
         return np.concatenate(parts, axis=1)
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -110,6 +110,9 @@ class Library:
         features: the public map from a text to its features.
         vectors: int8 [N, d], the sentence vectors in steps of `scales`.
         scales: float32 [N].
+        hints: float16 [N, C], what public labels or sentences of classes say of each text: the
+            probabilities of a model that never saw its label, or the centred likeness to each
+            sentence; None without both.
         fingerprints: uint64 [n], of the texts, rising.
         options: how it was made.
         facts: what is achieved without any private text, as measured when it was made.
@@ -127,14 +130,14 @@ class Library:
     features: FeatureMap = field(repr=False)
     vectors: NDArray[np.int8] = field(repr=False)
     scales: Floats = field(repr=False)
+    hints: NDArray[np.float16] | None = field(default=None, repr=False)
     fingerprints: NDArray[np.uint64] = field(repr=False)
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
     facts: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         features = self.features
-        maps = [features.words, features.classes, features.head]
-        owners: list[Any] = [self, features, *filter(None, maps), *self.levels]
+        owners: list[Any] = [self, features, *filter(None, [features.words]), *self.levels]
         owners += [level.map for level in self.levels]
         for owner in owners:
             for attribute in fields(owner):  # else a later change would be in no digest
@@ -156,6 +159,8 @@ class Library:
         n = len(self.texts)
         if n < 2 or len(self.ids) != n or self.vectors.shape != (n, self.features.dimension):
             return "has at least two texts, and an id and a vector for each"
+        if self.hints is not None and (self.hints.ndim != 2 or len(self.hints) != n):
+            return "has hints for each text, or none"
         if not self.levels or len({level.name for level in self.levels}) < len(self.levels):
             return "has at least one level of cells, each with a name of its own"
         for level in self.levels:
@@ -229,6 +234,19 @@ class Library:
         vectors: Floats = self.vectors[which].astype(np.float32) * self.scales[which][:, None]
         return vectors
 
+    @cached_property
+    def views(self) -> Mapping[str, Floats]:
+        """The features by which labels are smoothed, float32 [N, d] by name.
+
+        Sentence vectors, words and hints, each centred, and of a mean squared length of 1.
+        """
+        views: dict[str, Any] = {"vectors": self.decode_vectors()}
+        if self.features.words is not None:
+            views["words"] = self.features.words.encode(self.texts)
+        if self.hints is not None:
+            views["hints"] = self.hints
+        return {name: _standardize(view) for name, view in views.items()}
+
     def contains(self, texts: Sequence[str]) -> Flags:
         """Says of each text whether it stands in the library, bool [n].
 
@@ -296,7 +314,6 @@ class Library:
                 "encoder": features.encoder,
                 "encoder_source": features.encoder_source,
                 "dimension": features.dimension,
-                "scales": dict(features.scales),
             },
             "options": dict(self.options),
             "facts": dict(self.facts),
@@ -317,13 +334,11 @@ class Library:
         if (words := self.features.words) is not None:
             arrays["words"] = _pack_strings(words.words)
             arrays["rarity"], arrays["axes"] = words.rarity.astype("<f4"), words.axes.astype("<f4")
-        maps = {"classes": self.features.classes, "head": self.features.head}
-        maps |= {f"level{i}": level.map for i, level in enumerate(self.levels)}
-        for name, linear in maps.items():
-            if linear is not None:
-                arrays[f"{name}_weights"] = linear.weights.astype("<i8")
-                arrays[f"{name}_offsets"] = linear.offsets.astype("<i8")
+        if self.hints is not None:
+            arrays["hints"] = self.hints.astype("<f2")
         for i, level in enumerate(self.levels):
+            arrays[f"level{i}_weights"] = level.map.weights.astype("<i8")
+            arrays[f"level{i}_offsets"] = level.map.offsets.astype("<i8")
             arrays[f"level{i}_cells"] = level.cells.astype("<u2")
             arrays[f"level{i}_sure"] = level.sure.astype("<f4")
         return arrays
@@ -382,6 +397,7 @@ class Library:
                 labels=arrays.get("labels"),
                 vectors=arrays["vectors"],
                 scales=arrays["scales"],
+                hints=arrays.get("hints"),
                 fingerprints=arrays["fingerprints"],
                 levels=tuple(
                     Level(
@@ -408,6 +424,14 @@ def find_line_fault(**lines: str) -> str:
     return ""
 
 
+def _standardize(view: Any) -> Floats:
+    """Centres features and scales them to a mean squared length of 1; constant ones become 0."""
+    centred = view - view.mean(axis=0, dtype=np.float64)
+    length = np.sqrt((centred**2).sum(axis=1).mean())
+    standard: Floats = (centred / max(length, np.finfo(np.float32).tiny)).astype(np.float32)
+    return standard
+
+
 def _pack_strings(strings: Sequence[str]) -> NDArray[np.uint8]:
     content = json.dumps(list(strings), ensure_ascii=False).encode(errors="surrogatepass")
     return np.frombuffer(content, np.uint8)
@@ -419,13 +443,7 @@ def _read_features(about: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Fe
         words = WordMap(
             words=_unpack_strings(arrays["words"]), rarity=arrays["rarity"], axes=arrays["axes"]
         )
-    return FeatureMap(
-        **about,
-        probes=arrays["probes"],
-        words=words,
-        classes=_read_map(arrays, "classes") if "classes_weights" in arrays else None,
-        head=_read_map(arrays, "head") if "head_weights" in arrays else None,
-    )
+    return FeatureMap(**about, probes=arrays["probes"], words=words)
 
 
 def _read_map(arrays: dict[str, NDArray[Any]], name: str) -> LinearMap:

@@ -192,6 +192,11 @@ class SubsetSelection:
         difference = float(self.hold_rate - self.other_rate)
         return (np.asarray(tally, np.float64) - reports * float(self.other_rate)) / difference
 
+    def compute_variance(self, reports: int) -> float:
+        """Computes the variance of the estimate for a rare code: n q (1 - q) / (p - q)^2."""
+        rate, difference = self.other_rate, self.hold_rate - self.other_rate
+        return float(reports * rate * (1 - rate) / difference**2)
+
 
 @dataclass(frozen=True)
 class NoisyCount:
@@ -233,6 +238,12 @@ class NoisyCount:
     def loss(self) -> float:
         """The loss for one subject added or removed, rounded up, at most epsilon."""
         return _round_up(self.per_subject / self.scale)
+
+    @property
+    def variance(self) -> float:
+        """The variance of the noise: 2a / (1 - a)^2, where a = exp(-1 / scale)."""
+        ratio = math.exp(-float(1 / self.scale))
+        return 2 * ratio / (1 - ratio) ** 2
 
     def log_probs(self, noise: Ints) -> Values:
         """Returns ln P of these values of the noise, float64 of their shape."""

@@ -12,14 +12,23 @@ import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 
 from textveil.errors import ConfigError, GuaranteeError, InputError, list_names, quote_short
 from textveil.guarantee import LibraryFacts, TextGuarantee
-from textveil.library import Level, Library, Smoothing, allocate, draw_texts, smooth_labels
+from textveil.library import (
+    Level,
+    Library,
+    Smoothing,
+    allocate,
+    draw_texts,
+    get_views,
+    smooth_labels,
+)
 from textveil.mechanism import NoisyCount, SubsetSelection
+from textveil.mechanism.cells import MAX_CODES
 from textveil.randomness import (
     Flags,
     Ids,
@@ -39,11 +48,13 @@ DEFAULT_COUNT = 3000
 
 MAX_COUNT = 10_000_000
 
-VOTES_PER_BIN = 2.5
-"""The votes of a bin, in units of the noise, from which noise costs next to nothing."""
+VOTES_PER_BIN = 1.75
+"""The votes of a bin, in standard deviations of its noise, from which more cells are better."""
 
-LEAST_CELLS = 6
 MOST_CELLS = 100
+
+Count = int | Literal["all"]
+"""How many texts are drawn; `all` for every text of the library once."""
 
 ProgressCallback = Callable[[str, int, int], None]
 
@@ -117,17 +128,25 @@ class Votes:
         selection = SubsetSelection(self.counts.size, self.epsilon)
         return selection.estimate(self.counts.ravel(), self.reports or 0).reshape(self.counts.shape)
 
+    @property
+    def variance(self) -> float:
+        """The variance of the noise of each estimate."""
+        if self.way == "counts":
+            return NoisyCount(self.epsilon, self.per_subject).variance
+        return SubsetSelection(self.counts.size, self.epsilon).compute_variance(self.reports or 0)
+
     def weigh(self) -> Values:
-        """Returns the weight of each bin: its estimate less the scale of the noise, at least 0."""
-        is_count = self.way == "counts"
-        threshold = NoisyCount(self.epsilon, self.per_subject).scale if is_count else 0
-        return np.maximum(self.estimate() - float(threshold), 0.0)
+        """Returns the weight of each bin: its estimate less the scale of the noise, at least 0.
+
+        The scale is that of Laplace noise: the root of half the variance.
+        """
+        return np.maximum(self.estimate() - math.sqrt(self.variance / 2), 0.0)
 
     def corpus(
         self,
         library: Library,
         *,
-        count: int = DEFAULT_COUNT,
+        count: Count = DEFAULT_COUNT,
         smooth: Smoothing = "best",
         balance: bool = False,
         seed: int = 0,
@@ -136,9 +155,12 @@ class Votes:
 
         Args:
             library: the one that was voted on.
-            count: how many texts, chosen without looking at the private ones.
-            smooth: how labels are smoothed; see `smooth_labels`.
-            balance: whether all labels get as many texts; else as many as the votes say.
+            count: how many texts, chosen without looking at the private ones; or "all".
+            smooth: what labels follow from, beside the votes: the texts' `vectors`, `words`,
+                `both`, or `best`, which weighs them and what public labels or classes say. `none`:
+                from the votes for their cell alone.
+            balance: whether labels count as equally frequent; else they are as frequent as the
+                votes say.
             seed: public: whoever has it and the votes gets the same corpus.
 
         Raises:
@@ -150,18 +172,30 @@ class Votes:
                 f"{quote_short(self.library.name)} {self.library.digest[:16]}, and the one given "
                 f"has the digest {library.digest[:16]}: give that library"
             )
-        if not 1 <= count <= MAX_COUNT:
-            raise ConfigError(f"count must be 1 to {MAX_COUNT:,} texts, got {count}")
+        check_drawing(library, self.label_names, count, smooth)
         level = library.get_level(self.library.level)
         weights = self.weigh()
         if balance:
             sums = weights.sum(axis=1, keepdims=True)
             weights = np.divide(weights, sums, out=np.zeros_like(weights), where=sums > 0)
-        amounts = allocate(weights.ravel(), count).reshape(weights.shape)
-        which, labels, cells = draw_texts(level, amounts, seed)
-        if self.label_names:
-            texts = [library.texts[i] for i in which]
-            labels = smooth_labels(texts, library.decode_vectors(which), labels, smooth)
+        masses = weights.sum(axis=0)
+        masses = masses if masses.any() else np.ones(len(level))
+        if count == "all":
+            which, cells = np.arange(len(library)), level.cells.astype(np.int64)
+            labels = np.zeros_like(which)  # smoothed below
+        else:
+            which, labels, cells = draw_texts(level, _divide(weights, masses, count), seed)
+        if self.label_names and smooth != "none":
+            labels = smooth_labels(
+                library,
+                level,
+                self.estimate(),
+                self.variance,
+                how=smooth,
+                masses=masses,
+                balance=balance,
+                match=self.way == "counts",  # the noise of reports is too large
+            )[which]
         return Synthesis(
             library=library,
             votes=self,
@@ -170,6 +204,12 @@ class Votes:
             cells=cells,
             options={"count": count, "smooth": smooth, "balance": balance, "seed": seed},
         )
+
+    def relabel(
+        self, library: Library, *, smooth: Smoothing = "best", balance: bool = False
+    ) -> "Synthesis":
+        """Labels every text of the library as the votes say; costs nothing. See `corpus`."""
+        return self.corpus(library, count="all", smooth=smooth, balance=balance)
 
     # ---- as JSON ---------------------------------------------------------------------------------
 
@@ -286,7 +326,7 @@ def synthesize(  # noqa: PLR0913 - most are options, given by keyword
     per_subject: int = 1,
     about: int | None = None,
     level: str = "auto",
-    count: int = DEFAULT_COUNT,
+    count: Count = DEFAULT_COUNT,
     smooth: Smoothing = "best",
     balance: bool = False,
     seed: int = 0,
@@ -309,8 +349,8 @@ def synthesize(  # noqa: PLR0913 - most are options, given by keyword
         about: about how many texts there are, a public guess, from which the level follows.
         level: the level of cells, or "auto".
         count: how many public texts, chosen without looking at the private ones.
-        smooth: how labels are smoothed; see `smooth_labels`.
-        balance: whether all labels get as many texts.
+        smooth: what labels follow from; see `Votes.corpus`.
+        balance: whether labels count as equally frequent.
         seed: of the public draw; see `Votes.corpus`.
         noise_seed: for tests: repeats the noise, and the statement says that nothing is protected.
 
@@ -318,6 +358,7 @@ def synthesize(  # noqa: PLR0913 - most are options, given by keyword
         ConfigError, BudgetError: an option is out of range.
         InputError: a text is not valid Unicode, or there are not as many labels or subjects.
     """
+    check_drawing(library, label_names, count, smooth)
     votes, left_out = vote(
         texts,
         labels,
@@ -327,7 +368,7 @@ def synthesize(  # noqa: PLR0913 - most are options, given by keyword
         subjects=subjects,
         subject=subject,
         per_subject=per_subject,
-        level=choose_level(library, level, about, epsilon, label_names),
+        level=choose_level(library, level, about, epsilon, label_names, per_subject=per_subject),
         randomness=None if noise_seed is None else SeededRandomness(noise_seed),
     )
     corpus = votes.corpus(library, count=count, smooth=smooth, balance=balance, seed=seed)
@@ -507,10 +548,12 @@ def choose_level(
     label_names: Sequence[str] = (),
     *,
     way: Literal["counts", "reports"] = "counts",
+    per_subject: int = 1,
 ) -> str:
     """Chooses the level of cells from public numbers alone.
 
-    It has as many cells as the noise allows: a bin should have 2.5 times the scale of its noise.
+    It has as many cells as the noise allows: a bin should have 1.75 times the standard deviation
+    of its noise.
 
     Args:
         library: with its levels.
@@ -519,9 +562,11 @@ def choose_level(
         epsilon: of one document.
         label_names: the labels.
         way: one noisy count, or a report of each document.
+        per_subject: how many texts of a subject are counted.
 
     Raises:
         ConfigError: there is no such level, or "auto" has no number to go by.
+        BudgetError: epsilon is out of range.
     """
     if level != "auto":
         return library.get_level(level).name
@@ -533,13 +578,51 @@ def choose_level(
             "which level of cells suits depends on about how many texts there are: say a public "
             f"guess (about), or name a level ({list_names(library.level_names)})"
         )
-    bins = about * epsilon / VOTES_PER_BIN
-    if way == "reports":  # the noise of a report's codes grows with the root of their number
-        half = min(epsilon, 60.0) / 2
-        bins = math.sqrt(about) * 2 * math.sinh(half) / (2 * VOTES_PER_BIN)
-    fitting = bins / max(1, len(label_names))
-    names = [sizes[size] for size in sorted(sizes) if size <= min(fitting, MOST_CELLS)]
-    return names[-1] if names else sizes[min(sizes)]
+
+    def is_fitting(size: int) -> bool:
+        bins = size * max(1, len(label_names))
+        if size > MOST_CELLS or bins > MAX_CODES:
+            return False
+        variance = (
+            NoisyCount(epsilon, per_subject).variance
+            if way == "counts"
+            else SubsetSelection(bins, epsilon).compute_variance(about)
+        )
+        return about / bins >= VOTES_PER_BIN * math.sqrt(variance)
+
+    return sizes[max(filter(is_fitting, sizes), default=min(sizes))]
+
+
+def check_drawing(
+    library: Library, label_names: Sequence[str], count: Count, smooth: Smoothing
+) -> None:
+    """Refuses options of a corpus before anything is drawn.
+
+    Raises:
+        ConfigError: one is out of range, or does not go with the library or the labels.
+    """
+    if smooth not in get_args(Smoothing):
+        raise ConfigError(
+            f"smooth must be {', '.join(get_args(Smoothing))}, got {quote_short(str(smooth))}"
+        )
+    is_smoothed = bool(label_names) and smooth != "none"
+    if is_smoothed:
+        get_views(library, smooth)
+    if count == "all":
+        if not is_smoothed:
+            raise ConfigError(
+                "count can be all, every text of the library with its label, where there are "
+                "labels and they are smoothed"
+            )
+    elif not 1 <= count <= MAX_COUNT:
+        raise ConfigError(f"count must be 1 to {MAX_COUNT:,} texts, or all, got {count}")
+
+
+def _divide(weights: Values, masses: Values, count: int) -> Ints:
+    """Divides texts among cells, by their masses, and within a cell among labels: [L, K]."""
+    amounts = allocate(masses, count).tolist()
+    parts = [allocate(column, amount) for column, amount in zip(weights.T, amounts, strict=True)]
+    return np.stack(parts, axis=1)
 
 
 def check_label_names(names: Sequence[str]) -> None:
