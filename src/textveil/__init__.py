@@ -2,7 +2,7 @@
 
 In: text. Out: prompts in which what was found is hidden, from `Protector`; privatized texts with a
 statement of what is
-guaranteed, from `Privatizer`.
+guaranteed, from `Privatizer`; public texts in place of private ones, from `TextPrivatizer`.
 Not here: any code that does it. Every public name is imported from its room when it is first used.
 Options have their
 place in `textveil.config`.
@@ -34,7 +34,16 @@ if TYPE_CHECKING:
     )
     from textveil.guarantee import Guarantee
     from textveil.library import Library
-    from textveil.pipeline import Privatizer, Protector, Result, Synthesis, Votes, synthesize
+    from textveil.pipeline import (
+        Privatizer,
+        Protector,
+        Result,
+        Synthesis,
+        TextPrivatizer,
+        TextResult,
+        Votes,
+        synthesize,
+    )
     from textveil.protect import Finding
     from textveil.session import Session, SessionStore
     from textveil.table import EmbeddingTable, load_table
@@ -46,6 +55,8 @@ __all__ = [  # noqa: RUF022 (what one begins with stands first)
     "Session",
     "SessionStore",
     "Result",
+    "TextPrivatizer",
+    "TextResult",
     "load_table",
     "synthesize",
     "TextveilError",
@@ -84,7 +95,16 @@ __all__ = [  # noqa: RUF022 (what one begins with stands first)
 _ROOMS = {
     "guarantee": ("Guarantee",),
     "library": ("Library",),
-    "pipeline": ("Privatizer", "Protector", "Result", "Synthesis", "Votes", "synthesize"),
+    "pipeline": (
+        "Privatizer",
+        "Protector",
+        "Result",
+        "Synthesis",
+        "TextPrivatizer",
+        "TextResult",
+        "Votes",
+        "synthesize",
+    ),
     "protect": ("Finding",),
     "session": ("Session", "SessionStore"),
     "table": ("EmbeddingTable", "load_table"),

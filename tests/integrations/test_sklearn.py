@@ -18,7 +18,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import check_estimator
 
 from textveil.errors import InputError, UnknownName
-from textveil.integrations.sklearn import TextPrivatizer
+from textveil.integrations.sklearn import PrivatizingTransformer
 
 CANARY = "zyxqorvian"
 TEXTS = [f"Ingrid hid the money of {CANARY}", "The lawyer paid in Antwerp"] * 6
@@ -26,11 +26,11 @@ LABELS = [0, 1] * 6
 
 
 def veil(**options):
-    return TextPrivatizer("prompt", options={"protect": {"always": [CANARY]}, **options})
+    return PrivatizingTransformer("prompt", options={"protect": {"always": [CANARY]}, **options})
 
 
 def test_texts_come_out_released_and_each_call_draws_anew():
-    drawing = TextPrivatizer(epsilon=5).fit(TEXTS)
+    drawing = PrivatizingTransformer(epsilon=5).fit(TEXTS)
     first, second = (drawing.transform(TEXTS) for _ in range(2))
     assert first.dtype == object
     assert first.shape == (12,)
@@ -38,7 +38,7 @@ def test_texts_come_out_released_and_each_call_draws_anew():
     texts, said = veil().fit(TEXTS).privatize(TEXTS)
     assert CANARY not in " ".join(texts)
     assert said.texts == 12
-    assert TextPrivatizer().fit([]).transform([]).shape == (0,)
+    assert PrivatizingTransformer().fit([]).transform([]).shape == (0,)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_it_is_cloned_pickled_and_searched_over():
     assert again.transform(TEXTS).tolist() == fitted.transform(TEXTS).tolist(), (
         "placeholders are the same"
     )
-    pipeline = make_pipeline(TextPrivatizer(), CountVectorizer(), LogisticRegression())
+    pipeline = make_pipeline(PrivatizingTransformer(), CountVectorizer(), LogisticRegression())
     assert len(cross_val_score(pipeline, TEXTS, LABELS, cv=2)) == 2
     search = GridSearchCV(
         pipeline, {"textprivatizer__epsilon": [5.0, 60.0]}, cv=2, error_score="raise"
@@ -86,7 +86,9 @@ def test_a_search_that_swallows_errors_sees_no_original():
             seen.extend(X)
             return super().fit_transform(X, y)
 
-    failing = TextPrivatizer("prompt", options={"protect": {"detectors": ["no such detector"]}})
+    failing = PrivatizingTransformer(
+        "prompt", options={"protect": {"detectors": ["no such detector"]}}
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with pytest.raises(ValueError, match="fits failed"):
@@ -97,7 +99,7 @@ def test_a_search_that_swallows_errors_sees_no_original():
 
 
 def test_its_tags_and_the_checks_of_scikit_learn():
-    tags = get_tags(TextPrivatizer())
+    tags = get_tags(PrivatizingTransformer())
     assert tags.non_deterministic
     assert tags.input_tags.string
     assert not tags.input_tags.two_d_array
@@ -105,28 +107,28 @@ def test_its_tags_and_the_checks_of_scikit_learn():
         warnings.simplefilter(
             "ignore"
         )  # most checks are for numbers and say that they are left out
-        done = check_estimator(TextPrivatizer("prompt"), on_fail=None)
+        done = check_estimator(PrivatizingTransformer("prompt"), on_fail=None)
     assert [each["check_name"] for each in done if each["status"] == "failed"] == []
     assert any(each["status"] == "passed" for each in done)
 
 
 def test_options_are_checked_when_it_is_fitted():
-    assert TextPrivatizer("nothing").profile == "nothing"
+    assert PrivatizingTransformer("nothing").profile == "nothing"
     with pytest.raises(UnknownName):
-        TextPrivatizer("nothing").fit(TEXTS)
+        PrivatizingTransformer("nothing").fit(TEXTS)
     with pytest.raises(NotFittedError, match="learns nothing"):
         veil().privatize(TEXTS)
 
 
 def test_its_repr_has_no_text():
-    assert CANARY not in repr(TextPrivatizer().fit(TEXTS))
+    assert CANARY not in repr(PrivatizingTransformer().fit(TEXTS))
 
 
 def test_no_repr_shows_a_private_list():
     given = {"protect": {"always": [CANARY], "never": [CANARY]}}
-    own = TextPrivatizer("prompt", options=given)
+    own = PrivatizingTransformer("prompt", options=given)
     assert clone(own).options == given
-    later = TextPrivatizer("prompt").set_params(options=given)
+    later = PrivatizingTransformer("prompt").set_params(options=given)
     for each in (own, later, clone(own), own.fit(TEXTS)):
         pipeline = make_pipeline(each, CountVectorizer())
         search = GridSearchCV(pipeline, {"textprivatizer__options": [each.options]})

@@ -167,7 +167,11 @@ def test_the_schema_refuses(change, table, validator):
 
 def test_every_field_is_required_and_explained(schema):
     properties = schema["properties"]
-    assert sorted(schema["required"]) == sorted(properties)
+    words, texts = (schema["$defs"][form] for form in ("words", "texts"))
+    required = [*schema["required"], "way", *words["required"], *texts["required"]]
+    assert sorted(required) == sorted(properties)
+    assert texts["propertyNames"]["not"]["enum"] == words["required"]
+    assert words["propertyNames"]["not"]["enum"] == texts["required"]
     assert schema["additionalProperties"] is False
     assert all(each.get("description") for each in properties.values())
 
@@ -187,7 +191,9 @@ def test_the_mask_has_the_names_that_words_gives(schema):
         pieces=(1,),
         casing=("lower",),
     )
-    assert schema["properties"]["mask"]["items"]["enum"] == [*whole.fields, UNKNOWN_SHARE]
+    texts = schema["$defs"]["texts"]["properties"]["mask"]["items"]["enum"]
+    assert schema["properties"]["mask"]["items"]["enum"] == [*whole.fields, UNKNOWN_SHARE, *texts]
+    assert schema["$defs"]["words"]["properties"]["mask"]["items"]["not"]["enum"] == texts
 
 
 @pytest.mark.parametrize("field", ["epsilon", "mask", "seeded", "statement"])

@@ -14,7 +14,7 @@ import typer
 
 from textveil.cli import console, progress
 from textveil.cli.decorators import group, verb
-from textveil.cli.options import BUDGET_OPTIONS, TypedOptions
+from textveil.cli.options import RELEASE_OPTIONS, TypedOptions
 from textveil.cli.session_options import STORE_VARIABLE
 from textveil.cli.statement_options import StatementForm
 from textveil.cli.texts import check_public
@@ -68,10 +68,14 @@ KeyFile = Annotated[
         "--output guessed/"
     ),
     "textveil corpus run letters.jsonl --field body --id id --profile prompt --output protected/",
+    (
+        "textveil corpus run letters.jsonl --field body --id id --others drop --unit document "
+        "--library news.library --epsilon 4 --output public/"
+    ),
     "textveil corpus run tickets.jsonl --field body --id id --profile prompt --subject client "
     "--others drop --placeholders subject --session tickets --store sqlite:///veil.db --output "
     "linked/",
-    options=BUDGET_OPTIONS,
+    options=RELEASE_OPTIONS,
     fields={"how": (runs.run,), "rows": (RowOptions,)},
     brief=(
         *("output", "fields", "id", "id_from_row", "others", "subject", "jobs", "resume"),
@@ -129,7 +133,7 @@ def run(
                 "--session"
             )
         store = None  # of the environment, for other verbs
-    if "query" in rows:
+    if "query" in rows and config.texts.unit == "word":
         if config.protect.task is not None:
             raise ConfigError(
                 "give --task for all texts, or --query for a field with the task of each text, "
@@ -195,13 +199,12 @@ def _describe_release(finished: FinishedRelease, statement_form: StatementForm) 
     manifest = finished.manifest
     texts = sum(manifest["texts"].values())
     words = manifest["statement"]["words"].get("all", 0)
+    counts = f"{texts:,} texts" + (f", {words:,} words" if "table_sha256" in manifest else "")
     fields = ", ".join(
         name if formats.is_plain(name) else json.dumps(name) for name in manifest["fields"]
     )
     parts = f"{len(manifest['parts']):,} part{'' if len(manifest['parts']) == 1 else 's'}"
-    sentences = [
-        f"{manifest['rows']:,} rows in {parts}, fields {fields}: {texts:,} texts, {words:,} words."
-    ]
+    sentences = [f"{manifest['rows']:,} rows in {parts}, fields {fields}: {counts}."]
     if finished.is_earlier:
         return [*sentences, "The release was already finished; nothing was read or drawn now."]
     if finished.guarantee is not None:
@@ -210,6 +213,6 @@ def _describe_release(finished: FinishedRelease, statement_form: StatementForm) 
         sentences += [
             sentence
             for name, sentence in finished.statement.build_sentences().items()
-            if name in ("document", "person", "copied", "equality", "placeholders", "mapping")
+            if name not in ("word", "text", "texts", "passed")
         ]
     return sentences

@@ -112,7 +112,8 @@ SHARED_OPTIONS: dict[str, SharedOption] = {
         flag="--epsilon",
         metavar="E",
         path="epsilon",
-        help="The budget of a word, in the unit of the statement.",
+        help="The budget of a word, in the unit of the statement; with --unit, of a document or "
+        "sentence.",
     ),
     "risk": SharedOption(
         flag="--risk",
@@ -204,6 +205,32 @@ SHARED_OPTIONS: dict[str, SharedOption] = {
         help="The task of the text: words close to it count as important. `self` takes the text "
         "itself. The task is not kept secret.",
     ),
+    "unit": SharedOption(
+        flag="--unit",
+        metavar="word|document|sentence",
+        path="texts.unit",
+        help="What is replaced: each word (the default), or by a text of --library the whole document or each "
+        "sentence. Then --epsilon is for a document or sentence, and no option of words goes with it.",
+    ),
+    "library": SharedOption(
+        flag="--library",
+        metavar="FILE",
+        path="texts.library",
+        help="With --unit document or sentence: a library of public texts, made by `textveil library make`.",
+    ),
+    "cells": SharedOption(
+        flag="--cells",
+        metavar="LEVEL",
+        path="texts.cells",
+        help="With --unit document or sentence: a level of the library's cells, as `textveil library info` lists "
+        "them. auto, the default, takes its labels, else its classes, else as many cells as suit epsilon.",
+    ),
+    "sure": SharedOption(
+        flag="--sure",
+        metavar="SHARE",
+        path="texts.sure",
+        help="With --unit document or sentence: draw among this share of a cell's texts, the surest.",
+    ),
     "config": SharedOption(
         flag="--config",
         metavar="FILE",
@@ -222,11 +249,16 @@ SHARED_OPTIONS: dict[str, SharedOption] = {
 A further one is another entry here, and every verb with `PRIVACY_OPTIONS` has it.
 """
 
-PRIVACY_OPTIONS = tuple(name for name in SHARED_OPTIONS if name not in ("risk", "public"))
+_WHOLE_TEXT_OPTIONS = ("unit", "library", "cells", "sure")
+
+BUDGET_OPTIONS = tuple(name for name in SHARED_OPTIONS if name not in _WHOLE_TEXT_OPTIONS)
+"""The shared options of verbs that may find a budget first."""
+
+PRIVACY_OPTIONS = tuple(name for name in BUDGET_OPTIONS if name not in ("risk", "public"))
 """The shared options of verbs that privatize."""
 
-BUDGET_OPTIONS = tuple(SHARED_OPTIONS)
-"""All shared options, for verbs that may find a budget first."""
+RELEASE_OPTIONS = tuple(SHARED_OPTIONS)
+"""All shared options, for verbs that release words or whole texts."""
 
 
 FIELD_OPTIONS: dict[str, dict[str, SharedOption]] = {

@@ -6,6 +6,7 @@ Not here: what is found (`textveil.protect`), and how answers are restored (`res
 """
 
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -80,16 +81,13 @@ def protect(
         files="`textveil corpus run --profile prompt`",
     )
     results = texts.release(
-        config,
+        partial(texts.privatize_words, config, session=session, store=store, source=source.value),
         text,
         output=output,
-        session=session,
-        store=store,
         whole=not lines,
         as_json=as_json,
         with_original=with_original,
         diff=diff,
-        source=source.value,
     )
     outcomes = [
         (result.released, result.guarantee, result.sent_earlier, result.unmeasured)

@@ -6,15 +6,17 @@ Not here: the words (`textveil.guarantee`).
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from textveil.cli.console import note, wrap
 from textveil.cli.options import SharedOption
 from textveil.errors import ConfigError
 
 if TYPE_CHECKING:
-    from textveil.guarantee import Guarantee
+    from textveil.guarantee import Guarantee, TextGuarantee
     from textveil.text import Released
+
+    Statement = TypeVar("Statement", Guarantee, TextGuarantee)
 
 STATEMENT_OPTIONS: dict[str, SharedOption] = {
     "statement": SharedOption(
@@ -66,7 +68,7 @@ class StatementForm:
         """
         return self.form in ("statement", "explain") or (self.form == "summary" and not as_json)
 
-    def say(self, guarantees: "Sequence[Guarantee]", *, as_json: bool = False) -> None:
+    def say(self, guarantees: "Sequence[Statement]", *, as_json: bool = False) -> None:
         """Prints the statement about releases on standard error."""
         if guarantees and self.is_printed(as_json=as_json):
             note(wrap(self.spell(merge_statements(guarantees))))
@@ -124,23 +126,25 @@ class StatementForm:
             "on the public list."
         )
 
-    def spell(self, guarantee: "Guarantee") -> str:
+    def spell(self, guarantee: "Guarantee | TextGuarantee") -> str:
         """Formats one statement."""
         if self.form == "summary":
             return guarantee.summary()
         if self.form == "explain":
             return guarantee.explain()
+        if not hasattr(guarantee, "oov_share"):  # of whole texts, which have no unknown words
+            return guarantee.headline()
         return (
             f"{guarantee.headline()} Unknown words: {guarantee.oov_share:.1%} of those not on the "
             "public list."
         )
 
 
-def merge_statements(guarantees: "Sequence[Guarantee]") -> "Guarantee":
+def merge_statements(guarantees: "Sequence[Statement]") -> "Statement":
     """Returns the statement about all texts together."""
     from textveil.guarantee import summarize
 
-    return guarantees[0] if len(guarantees) == 1 else summarize(list(guarantees))
+    return guarantees[0] if len(guarantees) == 1 else summarize(guarantees)
 
 
 def say_unmeasured(names: Collection[str], *, strict: bool) -> None:

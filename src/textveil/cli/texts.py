@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, islice, repeat
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypeGuard, TypeVar
 
 import typer
 
@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from textveil.config import Config
-    from textveil.guarantee import Guarantee
-    from textveil.pipeline import Privatizer, Result
+    from textveil.pipeline import Privatizer, Result, TextResult
+
+    AnyResult = TypeVar("AnyResult", Result, TextResult)
 
 Text = Annotated[
     str | None,
@@ -224,34 +225,59 @@ def privatize_texts(
         yield from results
 
 
-def release(
+def privatize_words(
     config: "Config",
+    texts: Iterable[str],
+    *,
+    session: str | None,
+    store: str | None = None,
+    source: str = "user",
+) -> "Iterator[Result]":
+    """Builds the privatizer of words, and returns the releases of texts."""
+    from textveil.pipeline import Privatizer
+
+    privatizer = Privatizer.from_config(config).with_parts(source=source)
+    return privatize_texts(privatizer, texts, session, store)
+
+
+def privatize_whole(config: "Config", texts: Iterable[str]) -> "Iterator[TextResult]":
+    """Builds the privatizer of whole texts, and returns public texts in place of texts."""
+    from textveil.pipeline import TextPrivatizer
+
+    return TextPrivatizer.from_config(config).privatize_many(texts)
+
+
+def release(
+    privatize: "Callable[[Iterable[str]], Iterator[AnyResult]]",
     text: str | None,
     *,
     output: str | None,
-    session: str | None,
-    store: str | None = None,
     whole: bool,
     as_json: bool,
     with_original: bool,
     diff: bool = False,
-    source: str = "user",
-) -> "Iterator[Result]":
-    """Releases all texts, writes them, and yields the written results."""
-    from textveil.pipeline import Privatizer
+) -> "Iterator[AnyResult]":
+    """Releases all texts, writes them, and yields the written results.
 
+    Args:
+        privatize: returns the releases of texts.
+        text: the text, or its file.
+        output: the file of the releases.
+        whole: whether a file is one text.
+        as_json: one JSON object each.
+        with_original: with the originals.
+        diff: only what changed.
+    """
     private = _has_originals(as_json, with_original, diff)
     with (
         text_streams.open_texts(text, whole=whole, output=output) as texts,
         text_streams.open_output(output, private=private) as sink,
     ):
-        results = privatize_texts(
-            Privatizer.from_config(config).with_parts(source=source), texts, session, store
-        )
+        results = privatize(texts)
         exact = whole and not sink.terminal and not text_streams.is_text(text)
         tracked_results = _show_progress(results, whole=whole, terminal=sink.terminal)
         first = next(tracked_results, None)
-        show_one: Callable[[text_streams.Output, Result], None] = write_diff
+        show_one: Callable[[text_streams.Output, AnyResult], None] = write_diff
         if not diff:
             show_one = partial(write, as_json=as_json, with_original=with_original, exact=exact)
         if not (private or as_json or sink.terminal):
@@ -281,8 +307,8 @@ def _has_originals(as_json: bool, with_original: bool, diff: bool) -> bool:
 
 
 def _show_progress(
-    results: "Iterator[Result]", *, whole: bool, terminal: bool
-) -> "Iterator[Result]":
+    results: "Iterator[AnyResult]", *, whole: bool, terminal: bool
+) -> "Iterator[AnyResult]":
     """Wraps results with a display of their progress.
 
     None is shown between lines on a terminal.
@@ -292,11 +318,11 @@ def _show_progress(
     return results if terminal else progress.count_results(results)
 
 
-def collect_statements(results: "Iterable[Result]") -> "list[Guarantee]":
+def collect_statements(results: "Iterable[AnyResult]") -> list[Any]:
     """Returns the statements of releases, those of many summed up."""
     from textveil.guarantee import summarize
 
-    statements: list[Guarantee] = []
+    statements: list[Any] = []
     for result in results:
         statements.append(result.guarantee)
         if len(statements) == MAX_STATEMENTS:
@@ -306,7 +332,7 @@ def collect_statements(results: "Iterable[Result]") -> "list[Guarantee]":
 
 def write(
     sink: text_streams.Output,
-    result: "Result",
+    result: "Result | TextResult",
     *,
     as_json: bool = False,
     with_original: bool = False,
@@ -323,7 +349,7 @@ def write(
                 result.to_json(with_original=with_original) | {**extra_fields}
             )
         )
-    elif with_original and sink.terminal:
+    elif with_original and sink.terminal and _has_words(result):
         from rich.console import Console
 
         from textveil.cli.demo import build_comparison, has_styles
@@ -335,6 +361,11 @@ def write(
         sink.write(text_streams.format_tab_line(result.private.text, result.text))
     else:
         sink.write(result.text if exact or result.text.endswith("\n") else result.text + "\n")
+
+
+def _has_words(result: "Result | TextResult") -> "TypeGuard[Result]":
+    """Says whether a result was made word by word."""
+    return hasattr(result, "released")
 
 
 def show(
@@ -396,7 +427,7 @@ def write_page(html: str, page: str, *, private: bool) -> None:
         sink.write(page)
 
 
-def write_diff(sink: text_streams.Output, result: "Result") -> None:
+def write_diff(sink: text_streams.Output, result: "Result | TextResult") -> None:
     """Writes the lines that a release changed.
 
     With the lines around them; nothing where none changed.

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         NameOptions,
         ProtectOptions,
         Rerank,
+        TextOptions,
         WordsOptions,
         convert_number,
     )
@@ -35,6 +36,7 @@ __all__ = [
     "NameOptions",
     "ProtectOptions",
     "Rerank",
+    "TextOptions",
     "WordsOptions",
     "convert_keywords",
     "convert_number",
@@ -55,6 +57,7 @@ _MODULES = {
         "NameOptions",
         "ProtectOptions",
         "Rerank",
+        "TextOptions",
         "WordsOptions",
         "convert_number",
     ),

@@ -15,7 +15,7 @@ from typing import Any
 from textveil.config import option_sources, registry
 from textveil.config.option_sources import Layer, collect_values, convert_value
 from textveil.config.sections import _OPTIONAL, Config, MechanismOptions, TableOptions, WordsOptions
-from textveil.errors import MIN_SIMILARITY, BudgetError, ConfigError, UnknownName
+from textveil.errors import MIN_SIMILARITY, BudgetError, ConfigError, UnknownName, list_names
 
 _PATHS = (
     "mechanism.name",
@@ -30,6 +30,9 @@ _PATHS = (
 )
 """All option paths except a mechanism's own."""
 
+_WHOLE_TEXT_PATHS = ("texts.", "epsilon", "seed", "profile")
+"""The beginnings of the paths that go with whole texts."""
+
 CALLER_SOURCE = "the options"
 """The source of options that a caller sets.
 
@@ -41,7 +44,7 @@ def convert_keywords(**values: Any) -> dict[str, Any]:
     """Converts Python keywords to dotted paths.
 
     `epsilon`, `risk`, `prior`, `seed`, `profile`, `table`, `mechanism` and the sections `words`,
-    `rerank`, `protect`, `groups` and `names` keep their names; all others are the mechanism's
+    `rerank`, `protect`, `groups`, `names`, `figures` and `texts` keep their names; all others are the mechanism's
     options. A section given as mapping changes only its keys.
 
     >>> keywords(epsilon=80, L=4, table="minilm-s")
@@ -103,11 +106,25 @@ def resolve(
             Layer(source=CALLER_SOURCE, values=collect_values(overrides.items(), CALLER_SOURCE))
         )
     profile = profile or _find_last(layers, "profile")
-    if profile is None and _find_last(layers, "mechanism.name") is None:
+    has_whole_texts = _find_last(layers, "texts.unit") not in (None, "word")
+    if profile is None and _find_last(layers, "mechanism.name") is None and not has_whole_texts:
         profile = default
     if profile is not None:
         layers.insert(0, option_sources.read_profile(profile))
+    if _find_last(layers, "texts.unit") not in (None, "word"):
+        _refuse_word_options(layers)
     return _build_config(layers, profile, complete)
+
+
+def _refuse_word_options(layers: Iterable[Layer]) -> None:
+    """Refuses options of words beside whole texts."""
+    for layer in layers:
+        if paths := [path for path in layer.values if not path.startswith(_WHOLE_TEXT_PATHS)]:
+            raise ConfigError(
+                "texts.unit=document or sentence (--unit) replaces whole texts, by texts.library "
+                "(--library) and epsilon (--epsilon) alone, and has no options of words: leave out "
+                f"{list_names(paths)} (set by {layer.source})"
+            )
 
 
 def _build_config(layers: list[Layer], profile: str | None, complete: bool) -> Config:
@@ -137,7 +154,13 @@ def _build_config(layers: list[Layer], profile: str | None, complete: bool) -> C
         profile=profile,
     )
     registry.find_entry("table", result.table.name)
-    if complete and needed and not _has_budget(result, parameter):
+    if result.texts.unit != "word":
+        if complete and result.epsilon is None:
+            raise BudgetError(
+                f"texts.unit={result.texts.unit} needs a budget: set epsilon (--epsilon), for each "
+                f"{result.texts.unit}"
+            )
+    elif complete and needed and not _has_budget(result, parameter):
         or_parameter = f", or {own_paths[0]} (-o {own_paths[0]}=...)" if own_paths else ""
         raise BudgetError(
             f"the mechanism {name!r} needs a budget: set epsilon (--epsilon){or_parameter}"

@@ -38,7 +38,17 @@ YamlPath = tuple[str | int, ...]
 The names and numbers that lead to it.
 """
 
-SECTIONS = ("words", "table", "mechanism", "rerank", "protect", "groups", "names", "figures")
+SECTIONS = (
+    "words",
+    "table",
+    "mechanism",
+    "rerank",
+    "protect",
+    "groups",
+    "names",
+    "figures",
+    "texts",
+)
 _SHORT_PATHS = {"mechanism": "mechanism.name", "table": "table.name"}
 
 

@@ -475,6 +475,11 @@ def find_entry(kind: RegistryKind, name: str) -> Entry:
 
 
 def _build_unknown(kind: RegistryKind, name: str, names: Sequence[str]) -> TextveilError:
+    if (kind, name) == ("mechanism", "cells"):
+        return ConfigError(
+            "cells are of whole texts and no mechanism of words: use --unit document with "
+            "--library and --epsilon, or in Python TextPrivatizer(library, epsilon=...)"
+        )
     if name not in BENCH_NAMES.get(kind, ()):
         return UnknownName(kind, name, names)
     subject = f"`textveil {name}`" if kind == "command" else f"the {kind} {name!r}"

@@ -388,6 +388,40 @@ class FigureOptions:
     unit: Positive | None = None
 
 
+@make_options("texts.")
+class TextOptions:
+    """Options for releasing a public text in place of a whole private one.
+
+    Attributes:
+        unit: what is replaced: each "word" of a text, the whole "document", or each "sentence" of
+            it; for documents and sentences all options of words are left out.
+        library: the file of a library of public texts, as `textveil library make` writes it.
+        cells: the name of a level of its cells; "auto": its public labels, else its classes, else
+            the clusters that suit epsilon.
+        sure: the share of a cell's texts, the surest, among which one is drawn; None: as the
+            library says.
+    """
+
+    unit: Literal["word", "document", "sentence"] = "word"
+    library: str | None = None
+    cells: str = "auto"
+    sure: float | None = Field(default=None, gt=0, le=1)
+
+    def __post_init__(self) -> None:
+        names = ("library", "cells", "sure")
+        given = [f"texts.{name}" for name in names if getattr(self, name) not in (None, "auto")]
+        if self.unit == "word" and given:
+            raise ConfigError(
+                f"{' and '.join(given)} must go with whole texts: set texts.unit=document or "
+                "sentence (--unit), too"
+            )
+        if self.unit != "word" and self.library is None:
+            raise ConfigError(
+                f"texts.unit={self.unit} (--unit) needs a library of public texts: set "
+                "texts.library (--library), a file of `textveil library make`"
+            )
+
+
 @make_options()
 class Config:
     """All settings of a run.
@@ -395,6 +429,7 @@ class Config:
     Attributes:
         epsilon: the guaranteed bound per word, at least 0; infinity passes words through, on
             record; None if the mechanism's own parameter is set instead, or if it needs no budget.
+            With whole texts, the bound per document or sentence.
         risk: the share of words that an attacker may guess; the epsilon is found that keeps to it,
             see `pipeline.resolve_budget`. With both, epsilon is what was found.
         prior: a file of public texts, whose words are what that attacker expects; None: the
@@ -412,6 +447,7 @@ class Config:
     groups: GroupOptions = Field(default_factory=GroupOptions)
     names: NameOptions = Field(default_factory=NameOptions)
     figures: FigureOptions = Field(default_factory=FigureOptions)
+    texts: TextOptions = Field(default_factory=TextOptions)
     epsilon: float | None = None
     risk: float | None = None
     prior: str | None = None
@@ -438,10 +474,21 @@ class Config:
         `resolve` restores them.
 
         Figures, risk, codes, `words.lasting` and `protect.dates` are in it only where they are set:
-        stored results are found by their configuration, and these are younger than they are.
+        stored results are found by their configuration, and these are younger than they are. For
+        whole texts no option of words is in it.
         """
+        if self.texts.unit != "word":
+            whole = _convert_plain(asdict(self.texts))
+            return {
+                "profile": self.profile,
+                "texts": whole,
+                "epsilon": self.epsilon,
+                "seed": self.seed,
+            }
         sections = [
-            name for name in _OPTIONAL if name != "figures" or self.figures != FigureOptions()
+            name
+            for name in _OPTIONAL
+            if name != "texts" and (name != "figures" or self.figures != FigureOptions())
         ]
         return {
             "profile": self.profile,
@@ -464,7 +511,11 @@ class Config:
 
         Without the user's lists of what to protect.
         """
-        return {**self.to_dict(), "protect": self.protect.dump_public()}
+        values = self.to_dict()
+        return {
+            **values,
+            **({"protect": self.protect.dump_public()} if "protect" in values else {}),
+        }
 
     def to_yaml(self) -> str:
         """Returns `to_dict` as YAML."""
@@ -477,6 +528,7 @@ _OPTIONAL: dict[str, type] = {
     "groups": GroupOptions,
     "names": NameOptions,
     "figures": FigureOptions,
+    "texts": TextOptions,
 }
 """Sections without effect until one of their options is set."""
 

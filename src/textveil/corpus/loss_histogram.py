@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from textveil.guarantee import MICRO, Guarantee
+from textveil.guarantee import MICRO, Guarantee, TextGuarantee
 from textveil.randomness import Ints, Values
 
 LOSS_DIGITS = 3
@@ -33,13 +33,16 @@ def _read_losses(guarantee: Guarantee) -> tuple[Values, Ints]:
     return np.where(np.isinf(spent), math.inf, bounds), counts
 
 
-def compute_loss(guarantee: Guarantee) -> tuple[int, int]:
+def compute_loss(guarantee: Guarantee | TextGuarantee) -> tuple[int, int]:
     """Computes the total loss of one text.
 
     Returns:
-        The sum over its words of their local DP in millionths, rounded up; and for how many words
-            no bound holds.
+        The sum over its words, or over its sentences where whole texts are released, of their local
+            DP in millionths, rounded up; and for how many words no bound holds.
     """
+    if isinstance(guarantee, TextGuarantee):
+        units = 1 if guarantee.sentences is None else guarantee.sentences.total
+        return _round_to_micro(guarantee.epsilon_ldp * units), 0
     values, counts = _read_losses(guarantee)
     finite = np.isfinite(values)
     return _round_to_micro(float(values[finite] @ counts[finite])), int(counts[~finite].sum())

@@ -34,8 +34,9 @@ from textveil.corpus.survey import PartCut, build_row_hash, update_hash
 from textveil.errors import ConfigError, InputError
 from textveil.files import Batch, formats, storage
 from textveil.files.storage import Storage
-from textveil.guarantee import Guarantee, condense, summarize
-from textveil.pipeline import Privatizer, Result
+from textveil.files.text_streams import format_json_line
+from textveil.guarantee import Guarantee, TextGuarantee, condense, summarize
+from textveil.pipeline import Privatizer, Result, TextPrivatizer, TextResult, load_privatizer
 from textveil.randomness import KeyedRandomness
 from textveil.session import KeyedPlaceholders
 from textveil.text import tokenize
@@ -50,6 +51,9 @@ RUN_FILE = "run.json"
 """The run's record in its work folder, kept until the end."""
 
 RECORD_FILE = "{:08}.json"
+SOURCES_FILE = "sources-{:08}.jsonl"
+"""The file beside a part that names the source of each public text in it."""
+
 SUBJECTS_FILE = "{:08}.npy"
 SUBJECT_DTYPE = np.dtype(
     [("mark", "<u8", 2), ("documents", "<i8"), ("micro", "<i8"), ("open", "<i8")]
@@ -112,8 +116,16 @@ class PartWorker:
         """
         key = self.key.read()
         source = self.options.describe_source(part.path)
-        privatizer = _build_privatizer(self.config, self.run).remembering()
-        state = _PartState(key=key, privatizer=privatizer, options=self.options)
+        privatizer = _build_privatizer(self.config, self.run)
+        if isinstance(privatizer, Privatizer):
+            privatizer = privatizer.remembering()
+        state = _PartState(
+            key=key,
+            privatizer=privatizer,
+            options=self.options,
+            # in a .txt each line is a text
+            in_lines=not (source.format.has_fields or self.options.whole),
+        )
         hashing_stream = _HashingStream()
         with formats.open_file(part.path, packing=source.packing) as file:
             head = source.format.read_head(file)
@@ -135,6 +147,13 @@ class PartWorker:
                 # a run that was given up has no sessions any more
                 require_ownership(self.output, self.run)
                 self.mapping.keep(state.placeholders)
+            if isinstance(privatizer, TextPrivatizer):
+                self.output.write(
+                    SOURCES_FILE.format(part.number),
+                    sources := state.pack_sources(),
+                    subfolder=WORK_FOLDER,
+                )
+                state.sources_hash = sha256(sources).hexdigest()
             # Checked once more, just before the end of the block gives the part its name.
             require_ownership(self.output, self.run)
         record = {
@@ -194,12 +213,15 @@ class _PartState:
     """The counters of a part while it is drawn."""
 
     key: bytes = field(repr=False)
-    privatizer: Privatizer
+    privatizer: Privatizer | TextPrivatizer
     options: RowOptions
+    in_lines: bool = False
     rows: int = 0
     copied: int = 0
     texts: dict[str, int] = field(default_factory=dict)
-    guarantee: Guarantee | None = None
+    guarantee: Guarantee | TextGuarantee | None = None
+    sources: list[tuple[int, str, TextResult]] = field(default_factory=list, repr=False)
+    sources_hash: str | None = None
     documents: LossHistogram = field(default_factory=LossHistogram)
     subjects: dict[bytes, list[int]] = field(default_factory=dict)
     placeholders: dict[str, SubjectMapping] = field(default_factory=dict, repr=False)
@@ -262,6 +284,10 @@ class _PartState:
         texts_released: list[str | None] = [None] * len(texts)
         for row, result in zip(present_rows, results, strict=True):
             texts_released[row] = result.text
+            if isinstance(result, TextResult):
+                self.sources.append((self.rows + row + 1, name, result))
+                if self.in_lines:
+                    texts_released[row] = " ".join(result.text.splitlines())
             micro, words = compute_loss(result.guarantee)
             losses[row][0] += micro
             losses[row][1] += words
@@ -269,7 +295,7 @@ class _PartState:
 
     def _privatize_distinct(
         self, name: str, text_keys: Sequence[TextKey], subjects: Sequence[str], *, queried: bool
-    ) -> dict[TextKey, Result]:
+    ) -> Mapping[TextKey, Result | TextResult]:
         """Privatizes the distinct texts of one field.
 
         Their placeholders belong to the given subjects.
@@ -284,6 +310,10 @@ class _PartState:
             ],
             seeded=self.privatizer.randomness.is_seeded,
         )
+        if isinstance(self.privatizer, TextPrivatizer):
+            whole = self.privatizer.with_parts(randomness=keyed)
+            public_texts = whole.privatize_many([text for text, *_ in distinct])
+            return dict(zip(distinct, public_texts, strict=True))
         by_subject = self.options.placeholders == "subject"  # and then no two texts are one draw
         naming = [self._open_mapping(subject).names for subject in subjects] if by_subject else None
         results = self.privatizer.with_parts(randomness=keyed, naming=naming).privatize_many(
@@ -296,12 +326,12 @@ class _PartState:
                 self._open_mapping(subject).take(results_by_key[text_key])
         return results_by_key
 
-    def _add_statements(self, name: str, statements: Sequence[Guarantee]) -> None:
+    def _add_statements(self, name: str, statements: Sequence[Any]) -> None:
         """Adds the statements about texts of a field."""
         self.texts[name] = self.texts.get(name, 0) + len(statements)
         if statements:
-            previous = [] if self.guarantee is None else [self.guarantee]
-            addition = condense(summarize(statements))
+            previous: list[Any] = [] if self.guarantee is None else [self.guarantee]
+            addition: Any = condense(summarize(statements))
             self.guarantee = condense(summarize([*previous, addition])) if previous else addition
 
     def _open_mapping(self, subject: str) -> SubjectMapping:
@@ -320,7 +350,26 @@ class _PartState:
             "copied": self.copied,
             "statement": None if self.guarantee is None else self.guarantee.pack(),
             "documents": self.documents.pack(),
+            "sources_sha256": self.sources_hash,
         }
+
+    def pack_sources(self) -> bytes:
+        """Packs the sources of public texts as lines of JSON.
+
+        By row of the part, counted from 1, and by field.
+        """
+        lines = (
+            {
+                "row": row,
+                "field": name,
+                "public": True,
+                "library": result.library,
+                "sources": list(result.sources),
+                "cells": list(result.cells),
+            }
+            for row, name, result in sorted(self.sources, key=lambda item: item[:2])
+        )
+        return "".join(format_json_line(line) for line in lines).encode()
 
     def pack_subjects(self) -> bytes:
         """Packs the losses of each subject as a .npy.
@@ -390,12 +439,35 @@ class _HashingStream:
         return False
 
 
-_PRIVATIZERS: dict[str, Privatizer] = {}
+@dataclass(frozen=True, kw_only=True)
+class LibraryCheck:
+    """Refuses texts that stand in the library of a run, before any is drawn.
+
+    Attributes:
+        config: resolved options of whole texts.
+        run: the name of the release.
+    """
+
+    config: Config = field(repr=False)
+    run: str
+
+    def __call__(self, texts: Sequence[str]) -> None:
+        """Refuses texts.
+
+        Raises:
+            InputError: one stands in the library.
+        """
+        privatizer = _build_privatizer(self.config, self.run)
+        if isinstance(privatizer, TextPrivatizer):
+            privatizer.refuse(texts)
 
 
-def _build_privatizer(config: Config, run: str) -> Privatizer:
+_PRIVATIZERS: dict[str, Privatizer | TextPrivatizer] = {}
+
+
+def _build_privatizer(config: Config, run: str) -> Privatizer | TextPrivatizer:
     """Returns this process's privatizer for a run, built once."""
     if run not in _PRIVATIZERS:
         _PRIVATIZERS.clear()
-        _PRIVATIZERS[run] = Privatizer.from_config(config)
+        _PRIVATIZERS[run] = load_privatizer(config)
     return _PRIVATIZERS[run]

@@ -221,7 +221,7 @@ def start_run(
 
 
 def collect_pins(
-    config: Config, options: RowOptions, *, table: str, rows: int, store: str | None
+    config: Config, options: RowOptions, *, contents: str, rows: int, store: str | None
 ) -> dict[str, Any]:
     """Collects the options that a release depends on.
 
@@ -231,7 +231,7 @@ def collect_pins(
         "textveil": __version__,
         **_flatten(config.to_dict()),
         **{f"rows.{name}": value for name, value in asdict(options).items()},
-        "contents of the table": table,
+        f"contents of the {'table' if config.texts.unit == 'word' else 'library'}": contents,
         "rows of a part": rows,
         "store": store,
     }

@@ -12,7 +12,7 @@ import platform
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from importlib.metadata import version
@@ -22,7 +22,13 @@ from typing import Any
 from textveil import __version__
 from textveil.config import Config
 from textveil.corpus.mapping import MappingStore, StoreAddress
-from textveil.corpus.part_worker import RUN_FILE, WORK_FOLDER, Part, require_ownership
+from textveil.corpus.part_worker import (
+    RUN_FILE,
+    SOURCES_FILE,
+    WORK_FOLDER,
+    Part,
+    require_ownership,
+)
 from textveil.corpus.plan import (
     KEY_FILE,
     MANIFEST_FILE,
@@ -33,9 +39,10 @@ from textveil.corpus.plan import (
 )
 from textveil.corpus.rows import RowOptions
 from textveil.corpus.statement import CorpusStatement, sum_subjects
+from textveil.corpus.text_statement import WholeTextStatement
 from textveil.errors import ConfigError, InputError, quote_file
 from textveil.files.storage import Storage
-from textveil.guarantee import Guarantee, format_count, join_parts
+from textveil.guarantee import Guarantee, TextGuarantee, format_count, join_parts
 from textveil.render import clean_name
 
 VERSION = 2
@@ -57,7 +64,7 @@ Of more, it names the first and the last.
 """
 
 MARKDOWN_FILE, PAGE_FILE = "statement.md", "statement.html"
-PART_FILE = re.compile(r"part-[0-9]{8,}\..+")
+PART_FILE = re.compile(r"part-[0-9]{8,}\..+|sources-[0-9]{8,}\.jsonl")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,12 +78,14 @@ class FinishedRelease:
     """
 
     manifest: Mapping[str, Any]
-    statement: CorpusStatement | None = None
+    statement: CorpusStatement | WholeTextStatement | None = None
     is_earlier: bool = False
 
     @property
-    def guarantee(self) -> Guarantee | None:
-        """The statement about all words."""
+    def guarantee(self) -> Guarantee | TextGuarantee | None:
+        """The statement about all words, or all whole texts."""
+        if isinstance(self.statement, WholeTextStatement):
+            return self.statement.stated
         return None if self.statement is None else self.statement.guarantee
 
 
@@ -86,7 +95,7 @@ def publish(
     config: Config,
     options: RowOptions,
     *,
-    table: str,
+    source: str,
     texts: Sequence[str],
     other_fields: Sequence[str],
     inputs: int,
@@ -100,7 +109,7 @@ def publish(
         parts: all of them, in order.
         config: resolved options.
         options: which fields are what.
-        table: digest of the table.
+        source: digest of the table, or of the library.
         texts: the fields with texts.
         other_fields: the fields that nothing names.
         inputs: how many files there were.
@@ -115,9 +124,11 @@ def publish(
         nonlocal rows
         for part in parts:
             record = corpus_run.read_record(part)
-            part_entries.append(
-                {name: record[name] for name in ("name", "rows", "bytes", "sha256")}
-            )
+            entry = {name: record[name] for name in ("name", "rows", "bytes", "sha256")}
+            if record.get("sources_sha256") is not None:
+                entry["sources"] = SOURCES_FILE.format(part.number)
+                entry["sources_sha256"] = record["sources_sha256"]
+            part_entries.append(entry)
             rows += record["rows"]
             processors.add(record["processor"])
             for name, many in record["texts"].items():
@@ -125,14 +136,7 @@ def publish(
             yield record
 
     copied = tuple(other_fields) if options.others == "copy" else ()
-    statement = CorpusStatement.build(
-        yield_records(),
-        subject=options.subject,
-        others=(*options.labels_to_copy, *copied),
-        equal=options.ids == "content",
-        alike=options.placeholders == "subject",
-        kept=options.session is not None,
-    )
+    statement = _build_statement(yield_records(), config, options, copied)
     if options.subject is not None:
         statement.subjects = sum_subjects(corpus_run.read_subjects(part) for part in parts)
     date = datetime.now(UTC).date().isoformat()
@@ -166,7 +170,7 @@ def publish(
         "release": corpus_run.name,
         "date": date,
         "configuration": dump_configuration(config),
-        "table_sha256": table,
+        **_describe_source(statement, source),
         "fields": list(texts),
         **describe_options(options),
         "copied_fields": list(statement.others),
@@ -185,6 +189,40 @@ def publish(
     require_ownership(corpus_run.output, corpus_run.name)
     corpus_run.output.write(MANIFEST_FILE, manifest.encode() + b"\n", subfolder=WORK_FOLDER)
     return FinishedRelease(manifest=document, statement=statement)
+
+
+def _build_statement(
+    records: Iterator[dict[str, Any]],
+    config: Config,
+    options: RowOptions,
+    copied: tuple[str, ...],
+) -> CorpusStatement | WholeTextStatement:
+    """Adds the records up to the statement about words, or about whole texts."""
+    others = (*options.labels_to_copy, *copied)
+    losses: dict[str, Any] = {
+        "subject": options.subject,
+        "others": others,
+        "equal": options.ids == "content",
+    }
+    if config.texts.unit != "word":
+        labels = tuple(name for name in others if name != options.id)
+        return WholeTextStatement.build(records, labels=labels, **losses)
+    return CorpusStatement.build(
+        records,
+        alike=options.placeholders == "subject",
+        kept=options.session is not None,
+        **losses,
+    )
+
+
+def _describe_source(
+    statement: CorpusStatement | WholeTextStatement, digest: str
+) -> dict[str, Any]:
+    """Returns what a manifest says of the table, or of the library and its licence."""
+    if isinstance(statement, CorpusStatement):
+        return {"table_sha256": digest}
+    facts = None if statement.guarantee is None else statement.guarantee.library
+    return {"library_sha256": digest, "library": None if facts is None else asdict(facts)}
 
 
 def read_manifest(output: Storage) -> dict[str, Any]:
@@ -243,9 +281,12 @@ def verify(output: str | Path) -> list[str]:
     document = read_manifest(storage)
     present = {*storage.list_tree()} - {MANIFEST_FILE}
     work_files = {*fnmatch.filter(present, f"{WORK_FOLDER}/*")}
-    expected = {part["name"]: part["sha256"] for part in document["parts"]} | document[
-        "statement_sha256"
-    ]
+    parts = document["parts"]
+    expected = {
+        **{part["name"]: part["sha256"] for part in parts},
+        **{part["sources"]: part["sources_sha256"] for part in parts if "sources" in part},
+        **document["statement_sha256"],
+    }
     differences = [f"{name} is missing" for name in expected if name not in present]
     differences += [
         f"{name} was changed"

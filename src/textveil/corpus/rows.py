@@ -79,11 +79,23 @@ class RowOptions:
             check_names("subject", self.session)
 
     def require_consistency(self, config: Config) -> None:
-        """Refuses configurations that cannot give equal placeholders.
+        """Refuses configurations that cannot give equal placeholders, or have none.
 
         Raises:
-            ConfigError: they have no numbers, or other names take their place.
+            ConfigError: they have no numbers, or other names take their place; or whole texts are
+                replaced.
         """
+        if config.texts.unit != "word":
+            given = {
+                "--query": self.query is not None,
+                "--placeholders subject": self.placeholders == "subject",
+                "--session": self.session is not None,
+            }
+            if options := [name for name, is_given in given.items() if is_given]:
+                raise ConfigError(
+                    f"texts.unit={config.texts.unit} (--unit) replaces whole texts, which have no "
+                    f"placeholders and no task: leave out {', '.join(options)}"
+                )
         if self.placeholders != "subject":
             return
         if not config.words.consistent:

@@ -22,7 +22,7 @@ from textveil.config import Config
 from textveil.corpus import release
 from textveil.corpus.executors import MAX_RETRIES, Executor, LocalExecutor, count_cores
 from textveil.corpus.mapping import SQLITE_SCHEME, MappingStore, StoreAddress
-from textveil.corpus.part_worker import Part, PartWorker
+from textveil.corpus.part_worker import LibraryCheck, Part, PartWorker
 from textveil.corpus.plan import (
     INPUT_FILE,
     MANIFEST_FILE,
@@ -33,13 +33,12 @@ from textveil.corpus.plan import (
     start_run,
 )
 from textveil.corpus.release import FinishedRelease
-from textveil.corpus.release_key import KeyHandle
 from textveil.corpus.rows import RowOptions
 from textveil.corpus.survey import FileSurvey, FileSurveyor, InputFile, require_unique
 from textveil.errors import ConfigError, InputError, list_names, quote_file, quote_short
 from textveil.files import storage, text_streams
 from textveil.files.fields import list_titles
-from textveil.pipeline import Privatizer, resolve_budget
+from textveil.pipeline import Privatizer, load_privatizer, resolve_budget
 
 PART_ROWS = 20_000
 """The default number of rows of a part."""
@@ -110,13 +109,18 @@ def run(  # noqa: PLR0913 - most are options, given by keyword
     key = find_key_path(output_storage, key_file)
     # made here although others draw: what is wrong with the options is then said by this process,
     # and once
-    table = Privatizer.from_config(config).table.digest
+    privatizer = load_privatizer(config)
+    source = (
+        privatizer.table.digest if isinstance(privatizer, Privatizer) else privatizer.library.digest
+    )
     mapping = _build_mapping(options, store, cluster)
     identity = None if mapping is None else mapping.compute_identity()
-    pins = collect_pins(config, options, table=table, rows=part_rows, store=identity)
+    pins = collect_pins(config, options, contents=source, rows=part_rows, store=identity)
     with text_streams.convert_signals(), lock_output(output_storage), ExitStack() as stack:
         if output_storage.has_file(MANIFEST_FILE):
-            finished = _reuse_release(output_storage, config, options, len(paths), resume)
+            finished = _reuse_release(
+                output_storage, config, options, len(paths), resume, source=source
+            )
             if not keep_key:
                 release.end_run(output_storage, key)
             return finished
@@ -127,7 +131,19 @@ def run(  # noqa: PLR0913 - most are options, given by keyword
             mapping = replace(mapping, address=engine.share_key(mapping.address))
         files = _describe_files(paths)
         try:
-            surveys = _survey_files(corpus_run, options, files, part_rows, engine, handle, report)
+            check = (
+                None
+                if config.texts.unit == "word"
+                else LibraryCheck(config=config, run=corpus_run.name)
+            )
+            surveyor = FileSurveyor(
+                options=options,
+                rows=part_rows,
+                key=handle,
+                marks=corpus_run.work.get_folder("ids"),
+                check=check,
+            )
+            surveys = _survey_files(corpus_run, surveyor, files, engine, report)
         except (ConfigError, InputError):
             if INPUT_FILE not in corpus_run.work.list_files():  # nothing was drawn
                 if mapping is not None:
@@ -149,7 +165,7 @@ def run(  # noqa: PLR0913 - most are options, given by keyword
             parts,
             config,
             options,
-            table=table,
+            source=source,
             texts=tuple(
                 dict.fromkeys(name for survey in surveys.values() for name in survey.texts)
             ),
@@ -241,11 +257,9 @@ def _describe_files(paths: Sequence[str]) -> list[InputFile]:
 
 def _survey_files(
     corpus_run: CorpusRun,
-    options: RowOptions,
+    surveyor: FileSurveyor,
     files: Sequence[InputFile],
-    rows: int,
     executor: Executor,
-    key: KeyHandle,
     report: ProgressCallback,
 ) -> dict[int, FileSurvey]:
     """Surveys the files, and returns the findings by number.
@@ -255,15 +269,14 @@ def _survey_files(
             goes on.
         InputError: an id occurs twice.
     """
-    marks = corpus_run.work.get_folder("ids")
-    surveyor = FileSurveyor(options=options, rows=rows, key=key, marks=marks)
+    options = surveyor.options
     result: dict[int, FileSurvey] = {}
     report("files read", 0, len(files))
     for file, file_survey in executor.map(surveyor, files):
         result[file.number] = file_survey
         report("files read", len(result), len(files))
     if options.id is not None:
-        require_unique(marks)
+        require_unique(surveyor.marks)
     other_fields = _list_other_fields(result)
     if other_fields and not options.others:
         count = f"{len(other_fields)} field{'' if len(other_fields) == 1 else 's'}"
@@ -321,7 +334,13 @@ def _draw_parts(
 
 
 def _reuse_release(
-    output: storage.Storage, config: Config, options: RowOptions, files: int, resume: bool
+    output: storage.Storage,
+    config: Config,
+    options: RowOptions,
+    files: int,
+    resume: bool,
+    *,
+    source: str,
 ) -> FinishedRelease:
     """Returns an already finished release, after comparing its options.
 
@@ -335,6 +354,7 @@ def _reuse_release(
     expected = {
         "configuration": release.dump_configuration(config),
         "inputs": files,
+        **({} if config.texts.unit == "word" else {"library_sha256": source}),
     } | release.describe_options(options)
     differing = [
         name

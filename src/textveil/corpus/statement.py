@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from io import BytesIO
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import regex
@@ -21,6 +21,7 @@ from textveil.corpus.loss_histogram import LossHistogram, count_word_losses
 from textveil.guarantee import (
     MICRO,
     Guarantee,
+    TextGuarantee,
     condense,
     format_count,
     format_number,
@@ -48,11 +49,10 @@ MAX_FACTOR = 1_000_000
 
 
 @dataclass(kw_only=True)
-class CorpusStatement:
-    """The guarantee for all texts of a release.
+class ReleaseLosses:
+    """What rows and subjects of a release lose, and which of its fields are copied.
 
     Attributes:
-        guarantee: the statement about all its words; None without any text.
         documents: what the rows lose.
         subjects: what the subjects lose, the sum over their rows; None where no field says whom a
             row is about.
@@ -60,34 +60,38 @@ class CorpusStatement:
         others: fields that are copied and not covered.
         copied: the number of words in those fields.
         equal: whether equal texts have equal releases.
-        alike: whether equal values have one placeholder in all rows of a subject.
-        kept: whether the values of placeholders are kept.
     """
 
-    guarantee: Guarantee | None = None
     documents: LossHistogram
     subjects: LossHistogram | None = None
     subject: str | None = None
     others: tuple[str, ...] = ()
     copied: int = 0
     equal: bool = False
-    alike: bool = False
-    kept: bool = False
+
+    kind: ClassVar[type[Guarantee | TextGuarantee]]
+    """The kind of statement in the records of parts."""
+
+    row_noun: ClassVar[str] = "document"
+    """What a row is called."""
+
+    unit: ClassVar[str] = "word"
+    """What is replaced: what is proved is about one of these."""
 
     @classmethod
     def build(cls, records: Iterable[dict[str, Any]], **more: Any) -> Self:
         """Sums the records of all parts, in their order."""
-        statement = cls(documents=LossHistogram(), **more)
+        statement: Any = cls(documents=LossHistogram(), **more)
         for record in records:
             statement.documents.merge(LossHistogram.unpack(record["documents"]))
             statement.copied += record["copied"]
             if record["statement"] is not None:
-                guarantee = Guarantee.unpack(record["statement"])
+                guarantee: Any = cls.kind.unpack(record["statement"])
                 previous = statement.guarantee
                 statement.guarantee = condense(
                     guarantee if previous is None else summarize([previous, guarantee])
                 )
-        return statement
+        return statement  # type: ignore[no-any-return]
 
     @property
     def person(self) -> str:
@@ -100,10 +104,105 @@ class CorpusStatement:
 
     @property
     def losses(self) -> dict[str, LossHistogram]:
+        """The losses of documents and subjects, by name."""
+        subjects = {} if self.subjects is None else {"subject": self.subjects}
+        return {"document": self.documents, **subjects}
+
+    def _describe_person(self) -> str:
+        """Returns sentences on the loss of a person with several texts."""
+        histogram, person = self.subjects, self.person
+        if histogram is None or self.subject is None:
+            return (
+                "No field names the person a text is about. A person with several texts here "
+                "loses the sum over all of them."
+            )
+        largest, median = (
+            format_number(histogram.largest / MICRO),
+            format_number(histogram.median / MICRO),
+        )
+        added = f"Added up over all texts of one {person}"
+        sentence = f"{added} the bound is {largest} (median {median})."
+        if histogram.unbounded:
+            scope = (
+                ""
+                if histogram.number == 1
+                else f" for {histogram.unbounded:,} of {histogram.number:,}"
+            )
+            sentence = (
+                f"{added} there is no bound{scope}: some of their words pass, or have no bound."
+            )
+            if histogram.largest:
+                sentence += f" By their other words alone the bound is {largest} (median {median})."
+        # By sound, not by letter: a user, a unit, an heir.
+        a = "an" if regex.match(r"(?!eu|one)[aeio]|u(?!s|ni|ti)|hono|heir", person) else "a"
+        if histogram.largest > LARGE_EPSILON * MICRO:
+            sentence += (
+                f" That is too large to protect {a} {person} as a whole; what is proved is about "
+                f"single {self.unit}s."
+            )
+        elif histogram.unbounded:
+            sentence += f" That does not protect {a} {person} as a whole."
+        return sentence
+
+    def _describe_copied(self) -> dict[str, str]:
+        if not self.others:
+            return {}
+        names = join_parts([clean_name(name) for name in self.others])
+        fields, clause = (
+            ("field", "is copied unchanged")
+            if len(self.others) == 1
+            else ("fields", "are copied unchanged")
+        )
+        words = "with no words"
+        if self.copied:
+            words = f"{format_count(self.copied, 'word')}, and nothing is claimed for them"
+        return {"copied": f"The {fields} {names} {clause}: {words}."}
+
+    def _describe_equality(self) -> dict[str, str]:
+        if not self.equal:
+            return {}
+        return {
+            "equality": (
+                "Equal texts have equal releases, so the release shows which texts are equal."
+            )
+        }
+
+    def _build_rows(self) -> Iterator[tuple[str, ...]]:
+        names = {"word": "distinct word", "document": self.row_noun, "subject": self.person}
+        for name, histogram in self.losses.items():
+            bounds = (
+                "no bound" if histogram.unbounded else format_number(amount / MICRO)
+                for amount in (histogram.largest, histogram.median)
+            )
+            yield (
+                names.get(name, name),
+                f"{histogram.number:,}",
+                *bounds,
+                f"{histogram.unbounded:,}",
+            )
+
+
+@dataclass(kw_only=True)
+class CorpusStatement(ReleaseLosses):
+    """The guarantee for all words of a release.
+
+    Attributes:
+        guarantee: the statement about all its words; None without any text.
+        alike: whether equal values have one placeholder in all rows of a subject.
+        kept: whether the values of placeholders are kept.
+    """
+
+    guarantee: Guarantee | None = None
+    alike: bool = False
+    kept: bool = False
+
+    kind = Guarantee
+
+    @property
+    def losses(self) -> dict[str, LossHistogram]:
         """The losses of words, documents and subjects, by name."""
         words = LossHistogram() if self.guarantee is None else count_word_losses(self.guarantee)
-        subjects = {} if self.subjects is None else {"subject": self.subjects}
-        return {"word": words, "document": self.documents, **subjects}
+        return {"word": words, **super().losses}
 
     def to_json(self) -> dict[str, Any]:
         """Returns the statement as plain data, without the sheet."""
@@ -180,10 +279,7 @@ class CorpusStatement:
                 f"Passed unchanged: {join_parts(parts)}. Nothing is claimed for that."
             )
         sentences |= self._describe_copied()
-        if self.equal:
-            sentences["equality"] = (
-                "Equal texts have equal releases, so the release shows which texts are equal."
-            )
+        sentences |= self._describe_equality()
         if self.alike:
             sentences["placeholders"] = (
                 "Equal values have one placeholder in all rows of a subject and in no others, so "
@@ -390,70 +486,6 @@ class CorpusStatement:
         bounds = guarantee.claim.compute_ldp(guarantee.epsilon_per_word)
         bounds = bounds[np.isfinite(bounds)]
         return float(bounds.max(initial=0.0)) if len(bounds) or not guarantee.protected else None
-
-    def _describe_person(self) -> str:
-        """Returns sentences on the loss of a person with several texts."""
-        histogram, person = self.subjects, self.person
-        if histogram is None or self.subject is None:
-            return (
-                "No field names the person a text is about. A person with several texts here "
-                "loses the sum over all of them."
-            )
-        largest, median = (
-            format_number(histogram.largest / MICRO),
-            format_number(histogram.median / MICRO),
-        )
-        added = f"Added up over all texts of one {person}"
-        sentence = f"{added} the bound is {largest} (median {median})."
-        if histogram.unbounded:
-            scope = (
-                ""
-                if histogram.number == 1
-                else f" for {histogram.unbounded:,} of {histogram.number:,}"
-            )
-            sentence = (
-                f"{added} there is no bound{scope}: some of their words pass, or have no bound."
-            )
-            if histogram.largest:
-                sentence += f" By their other words alone the bound is {largest} (median {median})."
-        # By sound, not by letter: a user, a unit, an heir.
-        a = "an" if regex.match(r"(?!eu|one)[aeio]|u(?!s|ni|ti)|hono|heir", person) else "a"
-        if histogram.largest > LARGE_EPSILON * MICRO:
-            sentence += (
-                f" That is too large to protect {a} {person} as a whole; what is proved is about "
-                "single words."
-            )
-        elif histogram.unbounded:
-            sentence += f" That does not protect {a} {person} as a whole."
-        return sentence
-
-    def _describe_copied(self) -> dict[str, str]:
-        if not self.others:
-            return {}
-        names = join_parts([clean_name(name) for name in self.others])
-        fields, clause = (
-            ("field", "is copied unchanged")
-            if len(self.others) == 1
-            else ("fields", "are copied unchanged")
-        )
-        words = "with no words"
-        if self.copied:
-            words = f"{format_count(self.copied, 'word')}, and nothing is claimed for them"
-        return {"copied": f"The {fields} {names} {clause}: {words}."}
-
-    def _build_rows(self) -> Iterator[tuple[str, ...]]:
-        names = {"word": "distinct word", "subject": self.person}
-        for name, histogram in self.losses.items():
-            bounds = (
-                "no bound" if histogram.unbounded else format_number(amount / MICRO)
-                for amount in (histogram.largest, histogram.median)
-            )
-            yield (
-                names.get(name, name),
-                f"{histogram.number:,}",
-                *bounds,
-                f"{histogram.unbounded:,}",
-            )
 
 
 def sum_subjects(packed: Iterable[bytes]) -> LossHistogram:

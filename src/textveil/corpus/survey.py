@@ -6,7 +6,7 @@ In: a file, and which of its fields are what. Out: its parts; marks of its ids, 
 Not here: which parts are missing (`plan`), and the drawing (`part_worker`).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from io import BytesIO
@@ -107,12 +107,14 @@ class FileSurveyor:
         rows: of a part.
         key: of the release.
         marks: the folder for marks of ids.
+        check: refuses texts that may not be released; None for none.
     """
 
     options: RowOptions
     rows: int
     key: KeyHandle
     marks: Storage
+    check: Callable[[Sequence[str]], None] | None = None
 
     def __call__(self, file: InputFile) -> FileSurvey:
         """Surveys a file, and returns its parts.
@@ -159,6 +161,9 @@ class FileSurveyor:
                 stream, source.columns, rows=min(BATCH_ROWS, self.rows), keep_others=False
             ):
                 labels = Labels.read(batch, self.options, file=file.number, first=first + rows)
+                if self.check is not None:
+                    for name in source.columns.texts:
+                        self.check([text for text in batch.get_values(name) if text is not None])
                 if self.options.id is not None:
                     marks += b"".join(compute_mark(key, "id", row_id) for row_id in labels.ids)
                 characters += update_hash(

@@ -6,6 +6,7 @@ Not here: which group and budget a word gets (`protect`), and what replaces it (
 """
 
 from textveil.detect.application_words import NO_WORDS, ApplicationWords, collect_words
+from textveil.detect.bounds import split_sentences
 from textveil.detect.detection import Detection, expand_types
 from textveil.detect.detections import Detections
 from textveil.detect.detectors import load_detector
@@ -71,4 +72,5 @@ __all__ = [
     "normalize_value",
     "read_figure",
     "signal_progress",
+    "split_sentences",
 ]

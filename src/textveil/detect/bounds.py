@@ -294,6 +294,16 @@ _BEGINS = LazyPattern(r"[\p{Lu}\p{Lt}\p{Arabic}\p{Hebrew}\p{Hangul}](?!\.)[\p{L}
 _MAX_WORD_CHARACTERS = 40
 
 
+def split_sentences(text: str) -> list[str]:
+    """Splits a text into its sentences, without the space around them.
+
+    A text without words or signs has none.
+    """
+    starts = [0, *(end for _, end in _find_sentence_ends(text, 0, len(text), ""))]
+    parts = (text[start:end] for start, end in pairwise([*starts, len(text)]))
+    return [sentence for part in parts if (sentence := part.strip())]
+
+
 def _find_sentence_ends(text: str, start: int, end: int, type_: str) -> list[Place]:
     """Finds sentence ends in a range: punctuation and the whitespace behind it."""
     ends = []

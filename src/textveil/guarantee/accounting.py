@@ -9,13 +9,20 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
 from textveil.errors import GuaranteeError
 from textveil.guarantee.claim import Claim, Restricted
 from textveil.guarantee.guarantee import Group, Guarantee, Loss
+from textveil.guarantee.text_accounting import (
+    add_releases,
+    add_texts,
+    check_fresh,
+    select_text_guarantees,
+)
+from textveil.guarantee.text_guarantee import TextGuarantee
 from textveil.randomness import Ints
 from textveil.text import MASK_FIELDS
 
@@ -25,6 +32,9 @@ _GROUPING_OPTIONS = ("protect", "groups", "names", "figures")
 Words of a group may be joined to one.
 """
 
+Statement = TypeVar("Statement", Guarantee, TextGuarantee)
+"""A statement about words, or about whole texts."""
+
 _TABLE_SEPARATOR = " and "
 """Separator of the tables of releases.
 
@@ -32,14 +42,25 @@ Such releases are at different levels of a nested book.
 """
 
 
-def compose(releases: Sequence[Guarantee], *, among: int | None = None) -> Guarantee:
+@overload
+def compose(releases: Sequence[Guarantee], *, among: int | None = None) -> Guarantee: ...
+
+
+@overload
+def compose(releases: Sequence[TextGuarantee], *, among: int | None = None) -> TextGuarantee: ...
+
+
+def compose(
+    releases: Sequence[Guarantee] | Sequence[TextGuarantee], *, among: int | None = None
+) -> Guarantee | TextGuarantee:
     """Adds up the statements about releases of one text, word by word.
 
-    For readers who see all releases.
+    For readers who see all releases. Statements about whole texts add up for each document,
+    sentence or subject.
 
     Args:
         releases: at least one, all of the same text, kind, metric, table and unit, each drawn
-            afresh.
+            afresh. Of whole texts: all of the same kind, way and unit, whatever their libraries.
         among: the number of draws, if somebody looked at them and chose these. The choice depends
             on all draws, so all have to be here, and their number has to be fixed before the first.
 
@@ -47,18 +68,20 @@ def compose(releases: Sequence[Guarantee], *, among: int | None = None) -> Guara
         GuaranteeError: the releases are of different texts, or of kinds that do not add up, or
             draws are from a seed; or they were chosen from more releases.
     """
-    first = _check_alike(releases)
     if among is not None and among > len(releases):
         raise GuaranteeError(
             f"these {len(releases):,} releases were chosen among {among:,} after looking at "
             "the draws, so they reveal something about the others too, and their own epsilons "
             "are no bound: give all releases that were drawn"
         )
-    if len(releases) > 1 and any(release.repeatable for release in releases):
-        raise GuaranteeError(
-            "releases add up only if each is drawn afresh, and draws from a seed are not: whoever "
-            "knows the seed can repeat them; draw without a seed"
-        )
+    texts, words = select_text_guarantees(releases)
+    first = _check_alike(words) if not texts else None
+    check_fresh(releases)
+    return add_releases(texts) if first is None else _add_words(first, words)
+
+
+def _add_words(first: Guarantee, releases: Sequence[Guarantee]) -> Guarantee:
+    """Adds up the epsilons of releases of the same words."""
     _check_same_words(releases)
     spent = np.sum([release.epsilon_per_word for release in releases], axis=0)
     # A word counts as a placeholder only if every release replaced it by one.
@@ -100,18 +123,36 @@ def _check_same_words(releases: Sequence[Guarantee]) -> None:
         )
 
 
-def summarize(texts: Sequence[Guarantee]) -> Guarantee:
+@overload
+def summarize(texts: Sequence[Guarantee]) -> Guarantee: ...
+
+
+@overload
+def summarize(texts: Sequence[TextGuarantee]) -> TextGuarantee: ...
+
+
+def summarize(
+    texts: Sequence[Guarantee] | Sequence[TextGuarantee],
+) -> Guarantee | TextGuarantee:
     """Combines the statements about the texts of one run.
 
     Every word keeps its epsilon. The result is still about one protected word at a time. The loss
-    of one person over more than one text is the sum.
+    of one person over more than one text is the sum. Of whole texts, every document keeps its
+    epsilon; counts add up, because a document may be in all of them.
 
     Args:
-        texts: at least one, all privatized with the same mechanism and options.
+        texts: at least one, all privatized with the same mechanism and options, or the same
+            library and level.
 
     Raises:
         GuaranteeError: they are not.
     """
+    whole_texts, word_statements = select_text_guarantees(texts)
+    return add_texts(whole_texts) if whole_texts else _summarize_words(word_statements)
+
+
+def _summarize_words(texts: Sequence[Guarantee]) -> Guarantee:
+    """Combines the statements about the words of some texts."""
     first = _check_alike(texts)
     claims = [text.claim for text in texts]
     origins = [(claim.mechanism, claim.options, claim.found) for claim in claims]
@@ -245,12 +286,14 @@ def _add_groups(releases: Sequence[Guarantee]) -> tuple[Group, ...]:
     )
 
 
-def condense(guarantee: Guarantee) -> Guarantee:
+def condense(guarantee: Statement) -> Statement:
     """Counts equal values of a statement instead of listing them.
 
     So its size does not grow with the words. It no longer says which word has which value, and of
-    the parameter it keeps the range.
+    the parameter it keeps the range. One about whole texts lists nothing, and stays as it is.
     """
+    if isinstance(guarantee, TextGuarantee):
+        return guarantee
     values, places = np.unique(guarantee.epsilon_per_word, return_inverse=True)
     counts = np.zeros(len(values), np.int64)
     np.add.at(counts, places, _get_counts(guarantee))

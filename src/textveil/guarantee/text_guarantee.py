@@ -181,32 +181,34 @@ class TextGuarantee:
     @property
     def mask(self) -> tuple[str, ...]:
         """Names of what is released too, and covered by no bound."""
-        if self.way == "counts":
-            return ()
-        shown = ["number of documents"]
-        if self.way == "texts":
-            shown += ["number of sentences"] * (self.unit == "sentence")
-            shown += ["order of documents"] + ["labels"] * (not self.labels_covered)
-        return tuple(shown)
+        several, by_text = self.documents not in (None, 1), self.way == "texts"
+        shown = {
+            "number of documents": several,
+            "number of sentences": self.unit == "sentence",
+            "order of documents": several and by_text,
+            "labels": not self.labels_covered,
+        }
+        return tuple(name for name, is_shown in shown.items() if is_shown)
 
     # ---- in words --------------------------------------------------------------------------------
 
     def summary(self) -> str:
         """Writes the statement in one line: what was released, the bound, what it says."""
-        return f"{self._describe_release()} {SCOPE}"
+        return " ".join((self._describe_release(), *self._scope))
 
     def headline(self) -> str:
         """Writes the statement in three lines: bound, library, other releases and draws."""
         noun = "count" if self.way == "counts" else "release"
         number = f"one {noun}" if self.releases == 1 else f"{self.releases:,} {noun}s together"
         sum_note = "." if self.repeatable else f"; repeated {noun}s add up."
-        return "\n".join(
-            (
-                self._describe_release(),
-                f"{PUBLIC_LIBRARY} {' '.join(map(_describe_library, self.libraries))}",
-                f"{SCOPE} This is for {number}{sum_note} {describe_draws(self.repeatable)}",
-            )
+        supposed = (PUBLIC_LIBRARY,) if self.kind != "none" else ()
+        origin = (*supposed, *map(_describe_library, self.libraries))
+        rest = (
+            *self._scope,
+            f"This is for {number}{sum_note}",
+            describe_draws(self.repeatable),
         )
+        return "\n".join((self._describe_release(), " ".join(origin), " ".join(rest)))
 
     def explain(self) -> str:
         """Writes the whole statement: headline, formula, what adds up, assumptions."""
@@ -233,18 +235,15 @@ class TextGuarantee:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """The assumptions of the proof."""
-        others = {
-            "counts": f"no {self.noun} stands in the documents of another",
-            "texts": f"no {self.noun} stands in another",
-            "reports": "no document stands in another",
-        }[self.way]
-        together = "s" if self.unit == "sentence" else "s or the documents of several persons"
+        repeated = {
+            "document": "no document stands in another",
+            "sentence": "no sentence stands in a document twice or in another document",
+            "subject": f"no document of one {self.noun} stands in one of another",
+        }[self.unit]
         listed = [
             (
-                f"{others}: near duplicates (copies, replies, quotations) are not looked for, and "
-                f"where one text stands in several {self.unit if self.unit == 'sentence' else ''}"
-                f"{together if self.unit == 'sentence' else 'document' + together}, what it says "
-                "loses the sum"
+                f"{repeated}: near duplicates (copies, replies, quotations) are not looked for, "
+                "and what is said in several places loses the sum over them"
             ),
             "the cell of a text follows from that text and the public library alone",
         ]
@@ -267,6 +266,11 @@ class TextGuarantee:
             "every released text is a public one, written by somebody else: names and facts in "
             "it are those of the library",
         )
+
+    @property
+    def _scope(self) -> tuple[str, ...]:
+        """What the released texts say; nothing is claimed without a bound."""
+        return () if self.kind == "none" else (SCOPE,)
 
     def _describe_release(self) -> str:
         """Writes what was released and its bound."""
@@ -291,7 +295,7 @@ class TextGuarantee:
         """
         sentences = None
         if self.sentences is not None:
-            sentences = {**self.sentences._asdict(), "epsilon": _convert(self._compute_most())}
+            sentences = {**self.sentences._asdict(), "epsilon": _convert(self.compute_most())}
         return {
             "version": VERSION,
             "kind": self.kind,
@@ -322,8 +326,8 @@ class TextGuarantee:
             "plainly": self.explain_plainly(),
         }
 
-    def _compute_most(self) -> float:
-        """Returns the loss of the document with the most sentences."""
+    def compute_most(self) -> float:
+        """Returns the bound for a whole document: that with the most sentences."""
         return self.epsilon * self.sentences.most if self.sentences else self.epsilon
 
     def pack(self) -> dict[str, Any]:
@@ -413,46 +417,55 @@ def _describe_texts(guarantee: TextGuarantee) -> str:
         place += f" in {format_count(documents, 'document')}"
     names = join_parts(list(dict.fromkeys(library.name for library in guarantee.libraries)))
     given = "A public text" if guarantee.releases == 1 else f"{guarantee.releases:,} public texts"
-    alike = f"two {noun}s of one cell{' in every release' * bool(guarantee.others)}"
-    parts = [
-        f"{given} of {names} in place of {place}, by its cell among "
-        f"{'at most ' * bool(guarantee.others)}{guarantee.cells:,}{_describe_bound(guarantee)}"
-    ]
-    if sentences and guarantee.kind != "none":
-        mean = guarantee.epsilon * sentences.total / max(1, documents)
-        parts.append(
-            f"a document loses the sum over its sentences: {format_number(mean)} on average, "
-            f"{format_number(guarantee._compute_most())} at most"
+    at_most, everywhere = ("at most ", " in every release") if guarantee.others else ("", "")
+    release = (
+        f"{given} of {names} in place of {place}, by its cell among {at_most}{guarantee.cells:,}"
+    )
+    if guarantee.kind == "none":
+        bounds = ""
+    else:
+        bound = format_number(guarantee.epsilon)
+        bounds = (
+            f": local DP {bound} for a whole {noun}, whatever its length{_describe_mean(guarantee)}"
         )
-    parts.append(f"{alike} are never told apart")
-    sentence = f"{'; '.join(parts)}."
-    shown = []
-    if documents != 1:
-        shown.append(f"there are {format_count(documents, 'document')}")
+        bounds += f"; two {noun}s of one cell{everywhere} are never told apart"
+    return f"{release}{bounds}.{_describe_shown(guarantee)}"
+
+
+def _describe_mean(guarantee: TextGuarantee) -> str:
+    """Writes what a document loses with its sentences."""
+    if guarantee.sentences is None:
+        return ""
+    mean = guarantee.epsilon * guarantee.sentences.total / max(1, guarantee.documents or 0)
+    most = format_number(guarantee.compute_most())
+    if guarantee.documents == 1:
+        return f"; the document loses the sum over its sentences: {most}"
+    return (
+        f"; a document loses the sum over its sentences: {format_number(mean)} on average, "
+        f"{most} at most"
+    )
+
+
+def _describe_shown(guarantee: TextGuarantee) -> str:
+    """Writes what the release shows besides the texts."""
+    documents, sentences = guarantee.documents or 0, guarantee.sentences
+    several = documents != 1
+    shown = [f"there are {format_count(documents, 'document')}"] * several
     if sentences:
         shown.append(
-            "how many sentences each of them has"
-            if documents != 1
+            "how many sentences each has"
+            if several
             else f"it has {format_count(sentences.total, 'sentence')}"
         )
-    if documents != 1:
-        shown.append("in which order")
-    copied = "" if guarantee.labels_covered else "labels are copied and not covered"
-    if not shown:
-        return sentence + (f" {copied.capitalize()}." if copied else "")
-    first, *rest = shown
-    told = f"That {first}{''.join(f', {part}' for part in rest[:-1])}"
-    told += f", and {rest[-1]}, is released" if rest else " is released"
-    return f"{sentence} {told}{copied and '; '}{copied}."
-
-
-def _describe_bound(guarantee: TextGuarantee) -> str:
-    if guarantee.kind == "none":
-        return ""
-    return (
-        f": local DP {format_number(guarantee.epsilon)} for a whole {guarantee.noun}, whatever "
-        "its length"
-    )
+    shown += ["in which order"] * several
+    clauses = []
+    if shown:
+        told = ", ".join(shown[:-1])
+        told += f", and {shown[-1]}, is" if told else f"{shown[-1]} is"
+        clauses.append(f"that {told} released")
+    clauses += ["labels are copied and not covered"] * (not guarantee.labels_covered)
+    told = "; ".join(clauses)
+    return f" {told[0].upper()}{told[1:]}." if told else ""
 
 
 def _describe_reports(guarantee: TextGuarantee) -> str:
@@ -460,56 +473,47 @@ def _describe_reports(guarantee: TextGuarantee) -> str:
     documents = guarantee.documents or 0
     subject = f"Each of {format_count(documents, 'document')}" if documents != 1 else "1 document"
     number = "a set" if guarantee.releases == 1 else f"{guarantee.releases:,} sets"
-    codes, covered = "label and cell", "document and label together"
-    if not guarantee.labels:
-        codes, covered = "cell", "a whole document"
-    bound = (
-        ""
-        if guarantee.kind == "none"
-        else (f": local DP {format_number(guarantee.epsilon)} for {covered}")
-    )
+    codes, covered = "cell", "a whole document"
+    if guarantee.labels:
+        codes, covered = "label and cell", "document and label together"
+    bound = f": local DP {format_number(guarantee.epsilon)} for {covered}"
     reports = "report" if documents == guarantee.releases == 1 else "reports"
     return (
-        f"{subject} reported {number} of codes for its {codes}{bound}. The corpus follows from "
-        f"the {reports} alone."
+        f"{subject} reported {number} of codes for its {codes}"
+        f"{'' if guarantee.kind == 'none' else bound}. The corpus follows from the {reports} alone."
     )
 
 
 def _describe_counts(guarantee: TextGuarantee) -> str:
     """Writes that public texts were drawn from noisy counts."""
-    number = (
-        "One noisy count" if guarantee.releases == 1 else (f"{guarantee.releases:,} noisy counts")
-    )
-    drawn, public = "", "the library"
-    if guarantee.others:
-        public = "the libraries"
-    names = "Names of labels and cells" if guarantee.labels else "Names of cells"
-    if guarantee.released is not None:
-        drawn = f"; {format_count(guarantee.released, 'public text')} drawn from " + (
-            "it" if guarantee.releases == 1 else "them"
-        )
-        public = f"{guarantee.released:,} and {public}"
-        names = f"{names}, {public}"
-    else:
-        names = f"{names} and {public}"
+    number, counts = "One noisy count", "it"
+    if guarantee.releases > 1:
+        number, counts = f"{guarantee.releases:,} noisy counts", "them"
     bins = f"{'at most ' * bool(guarantee.others)}{format_count(guarantee.bins, 'bin')}"
-    parts = [f"{number} of {bins}{drawn}."]
-    if guarantee.kind != "none":
-        parts.append(f"{_describe_change(guarantee)}.")
-    parts.append(
-        f"{names} are public and follow from no private text; how many documents there were is "
-        "told by the noisy counts only. No word of a private text stands in it but by chance."
+    named = ["Names of labels and cells" if guarantee.labels else "Names of cells"]
+    drawn = ""
+    if guarantee.released is not None:
+        drawn = f"; {format_count(guarantee.released, 'public text')} drawn from {counts}"
+        named.append(f"{guarantee.released:,}")
+    named.append("the libraries" if guarantee.others else "the library")
+    if guarantee.kind == "none":
+        return f"{number} of {bins}{drawn}."
+    return (
+        f"{number} of {bins}{drawn}. {_describe_change(guarantee)}. {join_parts(named)} are "
+        "public and follow from no private text; how many documents there were is told by the "
+        "noisy counts only. No word of a private text stands in it but by chance."
     )
-    return " ".join(parts)
 
 
 def _describe_change(guarantee: TextGuarantee) -> str:
+    """Writes the bounds of a count, for a unit more or less and for another one."""
     counted = ""
     if guarantee.unit == "subject":
         verb = "is" if guarantee.per_subject == 1 else "are"
         counted = (
             f", of whom {'at most ' * (guarantee.per_subject > 1)}"
             f"{format_count(guarantee.per_subject, 'document')} {verb} counted"
+            f"{' in each' * (guarantee.releases > 1)}"
         )
     return (
         f"Epsilon {format_number(guarantee.epsilon)} for one {guarantee.noun}{counted}, added or "
@@ -555,7 +559,8 @@ def _write_formula(guarantee: TextGuarantee) -> list[str]:
         ),
         (
             f"  |ln Pr[z | D] - ln Pr[z | D']| <= {bound}; {format_number(guarantee.replaced)} "
-            f"where one {noun} is replaced by another, or its label."
+            f"where one {noun} is replaced by another, or "
+            f"{'its text or label' if noun == 'document' else 'what its documents say'} is."
         ),
         (
             "Every bin of a public list gets discrete Laplace noise of its own, also the empty "
@@ -573,7 +578,7 @@ def _write_formula(guarantee: TextGuarantee) -> list[str]:
 def _describe_sums(guarantee: TextGuarantee) -> list[str]:
     """Writes what one person loses with several units."""
     if guarantee.unit == "subject":
-        return [f"A {guarantee.noun} who is in several counts loses the sum, whatever the library."]
+        return ["Whoever is in several counts loses the sum, whatever their libraries."]
     lines = [f"A person with m {guarantee.noun}s loses at most m times this."]
     if guarantee.sentences:
         lines.append(
@@ -593,7 +598,7 @@ def _write_plainly(guarantee: TextGuarantee) -> list[str]:
         "texts": f"In place of each {noun} stands a text that somebody else wrote and that was "
         "public before; only its kind was drawn by chance from the kind of the private one.",
         "reports": "Each document was turned into a few codes, some true and some not, before "
-        "anything left its device; public texts were chosen by the reports of all.",
+        "anything was collected; public texts were chosen by the reports of all.",
         "counts": "The documents were only counted by kind, the counts were changed by chance, "
         "and public texts of these kinds, written by others, were chosen by the changed counts.",
     }[guarantee.way]
@@ -632,18 +637,20 @@ def _write_plainly(guarantee: TextGuarantee) -> list[str]:
         lines.append(
             f"For a person with several {noun}s the factors are multiplied"
             + (
-                f"; for a whole document it is at most {_format_factor(guarantee._compute_most())}."
+                f"; for a whole document it is at most {_format_factor(guarantee.compute_most())}."
                 if guarantee.sentences
                 else "."
             )
         )
+    if guarantee.way == "texts":
+        lines.append(f"Two {noun}s of one kind cannot be told apart at all.")
     if not guarantee.labels_covered:
         lines.append("Labels were copied as they are, and whoever reads them knows them.")
     if guarantee.repeatable:
         lines.append("None of this holds against anyone who knows the seed of the draws.")
     lines.append(
-        "A factor of 1 would mean that nothing is learned; no name, number or sentence of a "
-        "private text is passed on."
+        "A factor of 1 would mean that nothing is learned. No name, number or sentence of a "
+        "private text is passed on; one may stand in a public text by chance."
     )
     return lines
 

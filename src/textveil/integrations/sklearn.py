@@ -19,7 +19,7 @@ with explain_missing():
     from sklearn.base import BaseEstimator, TransformerMixin
     from sklearn.exceptions import NotFittedError
 
-__all__ = ["TextPrivatizer"]
+__all__ = ["PrivatizingTransformer"]
 
 
 class PrivateOptions(dict[str, Any]):
@@ -32,7 +32,7 @@ class PrivateOptions(dict[str, Any]):
         return f"<options: {', '.join(map(str, self))}>"
 
 
-class TextPrivatizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class PrivatizingTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Privatizes texts, and draws anew at each call of `transform`.
 
     It learns nothing from the texts.

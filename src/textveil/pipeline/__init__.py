@@ -2,7 +2,8 @@
 
 text -> words -> protection -> budget -> mechanism -> released items -> text, with its statement.
 
-In: texts and options. Out: one `Result` per text, from `Privatizer` or, for prompts, `Protector`.
+In: texts and options. Out: one `Result` per text, from `Privatizer` or, for prompts, `Protector`;
+`TextPrivatizer` puts a public text in place of each.
 Not here: what any of the steps does; each has a separate room.
 """
 
@@ -22,6 +23,7 @@ from textveil.pipeline.synthesis import (
     tally,
     vote,
 )
+from textveil.pipeline.text_privatizer import TextPrivatizer, TextResult, load_privatizer
 
 __all__ = [
     "BATCH_CHARACTERS",
@@ -34,9 +36,12 @@ __all__ = [
     "Report",
     "Result",
     "Synthesis",
+    "TextPrivatizer",
+    "TextResult",
     "Votes",
     "choose_level",
     "list_drawn_types",
+    "load_privatizer",
     "report_texts",
     "resolve_budget",
     "sweep",

@@ -136,6 +136,12 @@ class Privatizer(Parts):
         Warns:
         when a paper's parameters are used on a table that the paper did not have.
         """
+        if config.texts.unit != "word":
+            raise ConfigError(
+                f"texts.unit={config.texts.unit} (--unit) is for whole texts, which `textveil "
+                "privatize` and `textveil corpus run` release, and in Python TextPrivatizer: leave "
+                "it out here"
+            )
         config = resolve_budget(config, table=table)
         table_options = config.table
         privatizer = cls(
@@ -243,7 +249,7 @@ class Privatizer(Parts):
         queries: Iterable[str] | None,
     ) -> Iterator[Result]:
         privatizer = self.remembering()
-        for batch in _split_batches(texts, repeat(None) if queries is None else queries):
+        for batch in split_batches(texts, repeat(None) if queries is None else queries):
             yield from privatizer._release_with_queries(batch, session, first)
             first += len(batch)
 
@@ -277,7 +283,7 @@ class Privatizer(Parts):
         Raises:
             InputError: a text is not a string of valid Unicode. DetectorError: a detector failed.
         """
-        for batch in _split_batches(texts, repeat(None)):
+        for batch in split_batches(texts, repeat(None)):
             yield from self._call_safely(self._find_batch, [text for text, _ in batch])
 
     def _find_batch(self, texts: Sequence[str]) -> list[list[Finding]]:
@@ -336,18 +342,7 @@ class Privatizer(Parts):
         return self._call_safely(self._release_texts, texts, session, 0, memo, queries, True)
 
     def _call_safely(self, step: Callable[..., Outcome], *arguments: Any) -> Outcome:
-        try:
-            return step(*arguments)
-        except TextveilError:
-            raise
-        except Exception as error:
-            frame = traceback.extract_tb(error.__traceback__)[-1]
-            failure = (
-                f"{self.claim.mechanism} failed with {type(error).__name__} "
-                f"({Path(frame.filename).name}, line {frame.lineno}); nothing was released"
-            )
-        # raised out here, because the error's message and chain may hold words
-        raise MechanismError(failure)
+        return call_safely(self.claim.mechanism, step, *arguments)
 
     def _release_texts(
         self,
@@ -581,7 +576,32 @@ class Privatizer(Parts):
         return f"{type(self).__name__}({self.claim.mechanism!r}, table={self.table.name!r})"
 
 
-def _split_batches(
+def call_safely(name: str, step: Callable[..., Outcome], *arguments: Any) -> Outcome:
+    """Runs a step; an unforeseen error becomes one without words of a text.
+
+    Args:
+        name: of what runs, for the error.
+        step: a function.
+        arguments: of the function.
+
+    Raises:
+        MechanismError: it failed.
+    """
+    try:
+        return step(*arguments)
+    except TextveilError:
+        raise
+    except Exception as error:
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        failure = (
+            f"{name} failed with {type(error).__name__} "
+            f"({Path(frame.filename).name}, line {frame.lineno}); nothing was released"
+        )
+    # raised out here, because the error's message and chain may hold words
+    raise MechanismError(failure)
+
+
+def split_batches(
     texts: Iterable[str], queries: Iterable[str | None]
 ) -> Iterator[list[tuple[str, str | None]]]:
     """Groups texts with their queries into batches."""

@@ -24,6 +24,19 @@ class Private:
     words: tuple[str, ...] = field(repr=False)
     kept: bool = True
 
+    def get_text(self) -> str:
+        """Returns the original text.
+
+        Raises:
+            InputError: it was left out when the result was pickled.
+        """
+        if not self.kept:
+            raise InputError(
+                "a pickled result does not hold the originals; read them in the process that made "
+                "it"
+            )
+        return self.text
+
     def __reduce__(self) -> tuple[object, ...]:
         """Drops the originals: a pickled result may go elsewhere."""
         return partial(Private, text="", words=(), kept=False), ()
@@ -87,12 +100,7 @@ class Result:
             "unmeasured": list(self.unmeasured),
         }
         if with_original:
-            if not self.private.kept:
-                raise InputError(
-                    "a pickled result does not hold the originals; read them in the process "
-                    "that made it"
-                )
-            out["original"] = {"text": self.private.text, "words": list(self.private.words)}
+            out["original"] = {"text": self.private.get_text(), "words": list(self.private.words)}
         return out
 
 
