@@ -678,7 +678,7 @@ def words() -> Iterator[Row]:
             found,
             n=n,
             unit_of="word",
-            epsilon=losses and 4.0,
+            epsilon=4.0,
             per_document=round(per_document, 1),
         )
         if name == "AG News":  # the same bound for a document as whole texts have
@@ -703,28 +703,9 @@ def measure_words(
 
     options: dict[str, Any] = {} if epsilon is None else {"epsilon": epsilon}
     privatizer = Privatizer.from_profile("data", seed=seed, **options)
-    _, private, _, judged = deal(name)
-
-    def release(originals: LabelledTexts) -> LabelledTexts:
-        texts = []
-        for result in privatizer.privatize_many(originals.texts):
-            texts.append(result.text)
-            losses.append(float(result.guarantee.epsilon_per_word.sum()))
-        return originals.replace_texts(texts)
-
-    train, told = private.draw(n, seed), judged.draw(read, 0)
-    released = release(train)
-    library = make(name)
-    topics = library.get_level("30")
-    cells = [
-        np.bincount(library.find_cells(each.texts, topics), minlength=len(topics))
-        for each in (train, released)
-    ]
-    return (
-        score_training(released, judged)
-        | learn_judges(name).score(release(told))
-        | {TOPICS: compute_distance(*cells)}
-    )
+    scores, loss = build(name, make(name), n, seed).score_words(privatizer, read)
+    losses.append(loss)
+    return scores
 
 
 def cost() -> Iterator[Row]:

@@ -19,9 +19,15 @@ from typing import Any
 import numpy as np
 
 from textveil.library import Level, Library
-from textveil.mechanism import RandomizedResponse
 from textveil.models import SentenceModel
-from textveil.pipeline import choose_level, report_texts, synthesize, tally
+from textveil.pipeline import (
+    Privatizer,
+    TextPrivatizer,
+    choose_level,
+    report_texts,
+    synthesize,
+    tally,
+)
 from textveil.randomness import Floats, Ids, Ints, SeededRandomness, Values
 from textveil_bench.tasks.labelled import draw_order
 
@@ -133,6 +139,10 @@ class LabelledTexts:
     def draw(self, count: int, seed: int) -> "LabelledTexts":
         """Returns a sample of them; all, if there are no more."""
         return self.take(np.sort(draw_order(len(self), SeededRandomness(seed))[:count]))
+
+    def leave_out(self, library: Library) -> "LabelledTexts":
+        """Returns those that do not stand in a library."""
+        return self.take(np.flatnonzero(~library.contains(self.texts)))
 
     def replace_texts(self, texts: Sequence[str]) -> "LabelledTexts":
         """Returns other texts with the same labels."""
@@ -330,6 +340,34 @@ class WholeTexts:
 
     # ---- releases
 
+    def score_words(self, privatizer: Privatizer, read: int | None = None) -> tuple[Scores, float]:
+        """Scores a release word by word, the labels copied.
+
+        Args:
+            privatizer: of words.
+            read: how many of the judged texts are released and read; None for all.
+
+        Returns:
+            The scores, and the mean loss of a document: the sum over its words.
+        """
+        losses: list[float] = []
+
+        def release(originals: LabelledTexts) -> LabelledTexts:
+            texts = []
+            for result in privatizer.privatize_many(originals.texts):
+                texts.append(result.text)
+                losses.append(float(result.guarantee.ldp_per_word.sum()))
+            return originals.replace_texts(texts)
+
+        trained = release(self.private)
+        scores = self._train(trained) | self.judges.score(
+            release(self.judged.take(np.arange(len(self.judged))[:read]))
+        )
+        topics = self._count(self.library.find_cells(trained.texts, self.topics))
+        return scores | {TOPICS: compute_distance(self.private_topics, topics)}, float(
+            np.mean(losses)
+        )
+
     def score_local(
         self, epsilon: float, seed: int, *, level: str = "auto", train: bool = True
     ) -> Scores:
@@ -383,23 +421,7 @@ class WholeTexts:
 def release_local(
     library: Library, texts: Sequence[str], epsilon: float, seed: int, level: str = "auto"
 ) -> Ids:
-    """Draws a public text of a library in place of each (L): local DP for a document."""
-    cells = choose_local_level(library, level)
-    response = RandomizedResponse(len(cells), epsilon)
-    own = library.find_cells(texts, cells)
-    pools = [cells.find_pool(cell) for cell in range(len(cells))]
-    sizes = np.array([len(pool) for pool in pools])
-    which: list[int] = []
-    for rows, draws in SeededRandomness(seed).open([1] * len(own)).split_rows(4096):
-        drawn = response.draw(draws, own[rows])
-        places = draws.integers(sizes[drawn])
-        which += [int(pools[cell][i]) for cell, i in zip(drawn, places, strict=True)]
-    return np.array(which, np.int64)
-
-
-def choose_local_level(library: Library, level: str) -> Level:
-    """Chooses labels, else classes, else the fewest clusters."""
-    if level != "auto":
-        return library.get_level(level)
-    order = ("labels", "classes", "clusters")
-    return min(library.levels, key=lambda each: (order.index(each.kind), len(each)))
+    """Draws a public text of a library in place of each (L), and returns which."""
+    privatizer = TextPrivatizer(library, epsilon=epsilon, level=level, seed=seed)
+    place = {text: i for i, text in enumerate(library.texts)}
+    return np.array([place[each.text] for each in privatizer.privatize_many(texts)], np.int64)
