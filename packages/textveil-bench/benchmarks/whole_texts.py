@@ -275,7 +275,19 @@ def originals(name: str, sizes: Sequence[int], library: Any, **options: Any) -> 
 def nothing(name: str, library: Any, told: str, **options: Any) -> Iterator[Row]:
     """What a library reaches without any private text."""
     for what, scores in build(name, library, TRAINED_N, SEEDS[0], **options).score_nothing():
-        yield summarize(name, f"eps 0, {what}", [scores], library=told, note=told, unit_of="none")
+        yield summarize(
+            tell_data(name, library),
+            f"eps 0, {what}",
+            [scores],
+            library=told,
+            note=told,
+            unit_of="none",
+        )
+
+
+def tell_data(name: str, library: Any) -> str:
+    """The name of the data, with that of a library of other texts."""
+    return name if library.name == name else f"{name}, from {library.name}"
 
 
 def whole(
@@ -289,7 +301,7 @@ def whole(
     release = {"L": "texts in place (L)", "V": "votes (V)", "C": "one count (C)"}[way]
     level = options.get("level")
     return summarize(
-        name,
+        tell_data(name, library),
         release,
         found,
         n=n,
@@ -310,14 +322,14 @@ def topics() -> Iterator[Row]:
     for library, told in (
         (labelled, "labels"),
         (described, "class sentences"),
-        (foreign, "Wikipedia, class sentences"),
+        (foreign, "class sentences"),
     ):
         yield from nothing("AG News", library, told)
     for epsilon in (1, 2, 3, 4, 6):
         yield whole("L", "AG News", labelled, "labels", TRAINED_N, epsilon)
     for epsilon in (2, 4):
         yield whole("L", "AG News", described, "class sentences", TRAINED_N, epsilon)
-        yield whole("L", "AG News", foreign, "Wikipedia, class sentences", TRAINED_N, epsilon)
+        yield whole("L", "AG News", foreign, "class sentences", TRAINED_N, epsilon)
         yield whole("L", "AG News", plain, "clusters", TRAINED_N, epsilon)
     yield contained(plain, "clusters")
     yield contained(labelled, "labels")
@@ -326,8 +338,8 @@ def topics() -> Iterator[Row]:
     for n in (300, 1000, 3000, 11_000):
         yield whole("C", "AG News", plain, "clusters", n, 1)
     yield whole("C", "AG News", described, "class sentences", 1000, 1)
-    yield whole("C", "AG News", foreign, "Wikipedia, class sentences", 1000, 1)
-    yield whole("C", "AG News", foreign, "Wikipedia, class sentences", 11_000, 1)
+    yield whole("C", "AG News", foreign, "class sentences", 1000, 1)
+    yield whole("C", "AG News", foreign, "class sentences", 11_000, 1)
 
 
 def contained(library: Any, told: str) -> Row:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from textveil.library import Level, Library
+from textveil.library import Level, Library, smooth_labels
 from textveil.models import SentenceModel
 from textveil.pipeline import (
     Privatizer,
@@ -312,19 +312,25 @@ class WholeTexts:
         scores = dict.fromkeys(names, most)
         return scores | ({BALANCED_WORDS: 1 / len(self.names)} if self.balanced else {})
 
-    def find_public_labels(self) -> Iterator[tuple[str, Ints]]:
-        """Yields the labels that the library's texts have without any private text.
+    def find_public_labels(self) -> Iterator[tuple[str, Ids, Ints]]:
+        """Yields public texts with the labels that they have without any private text.
 
-        They are the public labels, and the nearest sentences of classes, if these are the names.
+        They are the public labels, and the nearest sentences of classes, if these are the names;
+        the latter are smoothed as those of a release, or only the surest half is taken.
         """
-        library = self.library
+        library, everything = self.library, np.arange(len(self.library))
         if library.labels is not None and set(library.label_names) == set(self.names):
             order = np.array([self.names.index(name) for name in library.label_names])
-            yield "labelled library", order[library.labels]
+            yield "labelled library", everything, order[library.labels]
         for level in library.levels:
             if level.kind == "classes" and set(level.names) == set(self.names):
                 order = np.array([self.names.index(name) for name in level.names])
-                yield "class sentences", order[level.cells]
+                labels = order[level.cells].astype(np.int64)
+                smoothed = smooth_labels(library.texts, library.decode_vectors(), labels)
+                yield "class sentences", everything, smoothed
+                pools = [level.find_pool(cell, 0.5) for cell in range(len(level))]
+                surest = np.concatenate(pools)
+                yield "class sentences, surest half", surest, labels[surest]
 
     def score_nothing(self) -> Iterator[tuple[str, Scores]]:
         """Scores what is reached at eps 0: random public texts, and public labels of them."""
@@ -335,8 +341,8 @@ class WholeTexts:
         }
         everything = np.arange(len(self.library))
         yield "random public texts", scores | self.score_mixture(everything, None)
-        for name, labels in self.find_public_labels():
-            yield name, self.score_corpus(everything, labels)
+        for name, which, labels in self.find_public_labels():
+            yield name, self.score_corpus(which, labels)
 
     # ---- releases
 
