@@ -3,6 +3,7 @@
 import sys
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -37,7 +38,9 @@ class Encoder:
 
 
 def test_a_text_is_encoded_once_also_by_a_later_run_and_after_one_that_was_cut_short(tmp_path):
-    path, first, second = tmp_path / "v" / "of.vectors", Encoder(), Encoder()
+    path = tmp_path / "v" / "of.vectors"
+    first: Any = Encoder()
+    second: Any = Encoder()
     remembered = RememberedVectors(lambda: first, 2, path)
     assert remembered.encode(["ab", "b", "ab"]).tolist() == [[1, 1], [0, 1], [1, 1]]
     assert remembered.encode([]).shape == (0, 2)
