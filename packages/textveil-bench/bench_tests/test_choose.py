@@ -625,7 +625,7 @@ def test_whole_texts_stand_beside_words_with_the_unit_of_their_promise(
     assert {name for unit, name in by_release if unit == "document"} == {
         "texts in place",
         "votes",
-        "one count",
+        "one count, added or removed",
     }
     words, whole = by_release["word", "codes"], by_release["document", "texts in place"]
     assert words["epsilon"] == 3.0

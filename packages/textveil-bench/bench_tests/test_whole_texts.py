@@ -177,7 +177,7 @@ def test_a_page_gets_the_table_that_it_names():
     assert "*eps 0: labelled library*" in report.compared(mark.format(""))
     house = report.compared(f"a {mark.format(', house')} b")
     assert "old" not in house
-    assert "share of the gain" in house
+    assert "C by both: share" in house
     assert house.startswith("a <!-- rows: whole texts, house -->")
     with pytest.raises(KeyError):
         report.compared(mark.format(", nothing"))

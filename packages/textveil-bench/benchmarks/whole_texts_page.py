@@ -25,9 +25,9 @@ FOREIGN = "AG News, from Wikipedia"
 DATA = ("AG News", FOREIGN, "SST-2", "Yelp, good or bad", "Yelp")
 
 WAYS = {
-    "L": "public texts in their place (L)",
-    "V": "votes of each document (V)",
-    "C": "one noisy count (C)",
+    "L": "L: texts in place",
+    "V": "V: votes",
+    "C": "C: one count",
 }
 
 TARGETS: tuple[tuple[str, str, str, float], ...] = (
@@ -78,7 +78,7 @@ def spell(row: Row | None, name: str) -> str:
     if row is None or name not in row["scores"]:
         return ""
     value, error = row["scores"][name]
-    return f"{value:.3f}" + (f" ± {error:.3f}" if error else "")
+    return f"{value:.3f}" + (f"±{error:.3f}" if error else "")
 
 
 def write_table(heads: list[str], lines: Iterator[list[str]]) -> str:
@@ -87,27 +87,39 @@ def write_table(heads: list[str], lines: Iterator[list[str]]) -> str:
     return "\n".join([*made, *(f"| {' | '.join(line)} |" for line in lines)]) + "\n"
 
 
+def spell_pair(row: Row | None, *names: str) -> str:
+    """Scores beside each other."""
+    return "/".join(filter(None, (spell(row, name) for name in names)))
+
+
 def write_main() -> str:
-    """Releases of 1,000 documents beside originals, who says the most frequent label, and eps 0."""
-    heads = ["data", "release", "unit", "epsilon of a document"]
-    heads += ["trained on it: words", "vectors", "read by a judge: words", "vectors"]
-    return write_table(heads, _yield_main())
+    """Releases of about 1,000 documents beside originals, the majority and eps 0: a column for each data set."""
+    cells: dict[tuple[str, str, str], dict[str, Row]] = {}
+    for row in find_rows():
+        if row["data"] in DATA and _is_shown(row):
+            cells.setdefault(_describe(row), {})[row["data"]] = row
+    order = sorted(cells, key=lambda key: ("", "none", "word", "document").index(key[1]))
+    made = []
+    for told, names in (
+        ("Trained on the release, tested on originals", (TRAINED, TRAINED_VECTORS)),
+        ("Read by a judge who learned from originals", (READ, READ_VECTORS)),
+    ):
+        lines = []
+        for key in order:
+            found = [spell_pair(cells[key].get(data), *names) for data in DATA]
+            if any(found):
+                epsilons = [
+                    row["per_document"] for row in cells[key].values() if "per_document" in row
+                ]
+                epsilon = "–".join(f"{value:.0f}" for value in _ends(epsilons)) or key[2]
+                lines.append([key[0], key[1], epsilon, *found])
+        heads = ["release", "unit", "epsilon of a document", *DATA]
+        made.append(f"{told}, by words/vectors:\n\n{write_table(heads, iter(lines))}")
+    return "\n".join(made)
 
 
-def _yield_main() -> Iterator[list[str]]:
-    rows = find_rows()
-    for data in DATA:
-        for row in rows:
-            if row["data"] != data or not _is_shown(row):
-                continue
-            name, unit, epsilon = _describe(row)
-            yield [
-                data,
-                name,
-                unit,
-                epsilon,
-                *(spell(row, each) for each in (TRAINED, TRAINED_VECTORS, READ, READ_VECTORS)),
-            ]
+def _ends(values: list[float]) -> list[float]:
+    return sorted({min(values), max(values)}) if values else []
 
 
 def _is_shown(row: Row) -> bool:
@@ -126,71 +138,71 @@ def _is_shown(row: Row) -> bool:
 def _describe(row: Row) -> tuple[str, str, str]:
     """The name of a release, its unit, and the epsilon of a document."""
     if row["release"].startswith("eps 0"):
-        what = row["release"].removeprefix("eps 0, ")
-        return f"*eps 0: {what}*", "none", "0"
+        return f"*{row['release'].replace(',', ':', 1)}*", "none", "0"
     if row["part"] == "words":
-        name = f"words, epsilon {row['epsilon']:.3g} each, {row['n']:,} texts"
-        return name, "word", f"{row['per_document']:.0f}"
+        return f"words, epsilon {row['epsilon']:.2g} each", "word", ""
     if "way" not in row:
         return f"*{row['release']}*", "none", ""
-    return f"{WAYS[row['way']]}, library by {row['library']}", "document", f"{row['epsilon']:g}"
+    return f"{WAYS[row['way']]}, {row['library']}", "document", f"{row['epsilon']:g}"
 
 
 def write_house() -> str:
     """House labels: what one count keeps of the gain of the originals; eps 0 is the majority."""
-    heads = ["truth", "documents", "originals", "*eps 0 and majority*", "cells by"]
-    heads += ["one noisy count (C), epsilon 1", "share of the gain"]
+    found = [row for row in find_rows(part="house", way="C") if SHARE in row["scores"]]
+    kinds = list(dict.fromkeys(row["library"] for row in found))
+    sizes = sorted({row["n"] for row in found})
+    told = " and ".join(f"{n:,}" for n in sizes)
+    heads = ["truth", "*eps 0: majority*", f"originals, {told}"]
+    heads += [f"C by {kind}{end}" for kind in kinds for end in ("", ": share")]
 
     def lines() -> Iterator[list[str]]:
-        for row in find_rows(part="house", way="C"):
-            if SHARE not in row["scores"]:
-                continue
-            (top,) = find_rows(data=row["data"], release="originals", n=row["n"])
-            (most,) = find_rows(data=row["data"], release="majority")
-            yield [
-                row["data"].removeprefix("house labels, "),
-                f"{row['n']:,}",
-                spell(top, TRAINED),
-                spell(most, TRAINED),
-                row["library"],
-                spell(row, TRAINED),
-                spell(row, SHARE),
-            ]
+        for data in dict.fromkeys(row["data"] for row in found):
+            (most,) = find_rows(data=data, release="majority")
+            tops = find_rows(data=data, release="originals")
+            line = [data.removeprefix("house labels, "), spell(most, TRAINED)]
+            line.append("/".join(spell(row, TRAINED) for row in tops))
+            for kind in kinds:
+                own = [row for row in found if (row["data"], row["library"]) == (data, kind)]
+                line += ["/".join(spell(row, name) for row in own) for name in (TRAINED, SHARE)]
+            yield line
 
     return write_table(heads, lines())
 
 
 def write_mixture() -> str:
-    """How far the mixtures of labels and topics are from the private ones."""
-    heads = ["release", "documents", "labels off", "topics off"]
+    """How far the mixtures of labels and topics are from the private ones: a column for each size."""
     rows = find_rows(part="mixture")
-    return write_table(
-        heads,
-        (
-            [row["release"], f"{row['n']:,}", spell(row, "labels"), spell(row, "topics")]
-            for row in sorted(rows, key=lambda row: row["n"])
-        ),
-    )
+    sizes = sorted({row["n"] for row in rows})
+
+    def lines() -> Iterator[list[str]]:
+        for release in dict.fromkeys(row["release"] for row in rows):
+            own = {row["n"]: row for row in rows if row["release"] == release}
+            yield [release, *(spell_pair(own.get(n), "labels", "topics") for n in sizes)]
+
+    return write_table(["labels/topics off", *(f"{n:,} documents" for n in sizes)], lines())
 
 
 def write_failing() -> str:
     """Where whole texts do not serve: pairs, whose halves are replaced apart, and few posts."""
-    heads = ["data", "release", "unit", "epsilon of it", "trained on it", "read by a judge"]
-    return write_table(
-        heads,
-        (
-            [
-                row["data"],
-                row["release"] if "way" in row else f"*{row['release']}*",
-                row.get("unit_of", "none"),
-                f"{row['epsilon']:g}" if "epsilon" in row else "",
-                spell(row, TRAINED),
-                spell(row, READ),
+    rows = [row for part in ("pairs", "attributes") for row in find_rows(part=part)]
+
+    def lines() -> Iterator[list[str]]:
+        for data in dict.fromkeys(row["data"] for row in rows):
+            own = [row for row in rows if row["data"] == data]
+            plain = {row["release"]: row for row in own if "way" not in row}
+            released = "; ".join(
+                f"{spell_pair(row, TRAINED, READ)} at {row['epsilon']:g}"
+                for row in own
+                if "way" in row
+            )
+            yield [
+                data,
+                *(spell_pair(plain[name], TRAINED, READ) for name in ("originals", "majority")),
+                released,
             ]
-            for part in ("pairs", "attributes")
-            for row in find_rows(part=part)
-        ),
-    )
+
+    heads = ["data", "originals", "*eps 0: majority*", "texts in place (L): trained/read"]
+    return write_table(heads, lines())
 
 
 def write_targets() -> str:

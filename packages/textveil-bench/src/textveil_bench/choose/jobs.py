@@ -583,7 +583,7 @@ def _score_units(
     ways_by_name = {
         "texts in place": ways.score_local,
         "votes": ways.score_votes,
-        "one count": ways.score_count,
+        "one count, added or removed": ways.score_count,
     }
     for name, score in ways_by_name.items():
         for epsilon in job.documents:
