@@ -21,6 +21,7 @@ import pytest
 import typer
 import yaml
 from tests.lanes import first_of_each
+from tests.tiny_library import make_tiny_library
 
 import textveil
 from textveil import cli
@@ -991,6 +992,7 @@ def test_every_example_works(run, command, by_risk, tmp_path, monkeypatch):
     (tmp_path / "news.txt").write_text(
         "".join(f"the bank owes {word} and the river {i}\n" for i, word in enumerate(WORDS))
     )
+    make_tiny_library().save(tmp_path / "news.library")
     code, out, _ = run(*command, "--help")
     assert code == 0
     examples = [
@@ -1003,9 +1005,9 @@ def test_every_example_works(run, command, by_risk, tmp_path, monkeypatch):
         stdin = shlex.split(source)[1].replace("\\n", "\n").encode() if source else b""
         name, *arguments = shlex.split(line)
         assert name == "textveil"
-        if {"protect", "privatize", "run", "groups", "risk"} & set(
-            arguments
-        ) and "--mechanism" not in line:
+        if {"protect", "privatize", "run", "groups", "risk"} & set(arguments) and not (
+            {"--mechanism", "--unit"} & set(arguments)
+        ):
             arguments += LEAN  # the small table has no lists of names
         code, _, said = run(*arguments, stdin=stdin)
         assert code == 0, said

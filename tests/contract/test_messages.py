@@ -22,10 +22,10 @@ RIDDLES = re.compile(r"(What|Whose|Whom|Whether|Who|Which|The same)\b(?![^.]*\?)
 
 GERMANISMS = re.compile(
     r"\b(as (it|they) (is|are|was|were|stands?)\b(?! (now|sent|read|written|in|before|by))"
-    r"|besides|so many|tells? (of|most)|what stands|(is|are|has|have) none\b(?! of)|whom|nothing of|in its stead"
+    r"|besides|so many|tells? (of|most)|what stands|(is|are|has|have) none\b(?! of)|whom(?! …)|nothing of|in its stead"
     r"|at the latest then|the more so|it is so that)\b"
 )
-"""Turns that a reader must read twice."""
+"""Turns that a reader must read twice. "Of whom", followed by a number, is none."""
 
 
 def join_literal(node: ast.expr) -> str | None:

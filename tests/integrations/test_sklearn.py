@@ -71,10 +71,10 @@ def test_it_is_cloned_pickled_and_searched_over():
     pipeline = make_pipeline(PrivatizingTransformer(), CountVectorizer(), LogisticRegression())
     assert len(cross_val_score(pipeline, TEXTS, LABELS, cv=2)) == 2
     search = GridSearchCV(
-        pipeline, {"textprivatizer__epsilon": [5.0, 60.0]}, cv=2, error_score="raise"
+        pipeline, {"privatizingtransformer__epsilon": [5.0, 60.0]}, cv=2, error_score="raise"
     )
     search.fit(TEXTS, LABELS)
-    assert search.best_params_["textprivatizer__epsilon"] in (5.0, 60.0)
+    assert search.best_params_["privatizingtransformer__epsilon"] in (5.0, 60.0)
 
 
 def test_a_search_that_swallows_errors_sees_no_original():
@@ -131,7 +131,7 @@ def test_no_repr_shows_a_private_list():
     later = PrivatizingTransformer("prompt").set_params(options=given)
     for each in (own, later, clone(own), own.fit(TEXTS)):
         pipeline = make_pipeline(each, CountVectorizer())
-        search = GridSearchCV(pipeline, {"textprivatizer__options": [each.options]})
+        search = GridSearchCV(pipeline, {"privatizingtransformer__options": [each.options]})
         for shown in (each, pipeline, search):
             assert CANARY not in repr(shown)
             assert CANARY not in shown._repr_html_()

@@ -199,7 +199,7 @@ def _describe_release(finished: FinishedRelease, statement_form: StatementForm) 
     manifest = finished.manifest
     texts = sum(manifest["texts"].values())
     words = manifest["statement"]["words"].get("all", 0)
-    counts = f"{texts:,} texts" + (f", {words:,} words" if "table_sha256" in manifest else "")
+    counts = f"{texts:,} texts" + (f", {words:,} words" if manifest.get("library") is None else "")
     fields = ", ".join(
         name if formats.is_plain(name) else json.dumps(name) for name in manifest["fields"]
     )

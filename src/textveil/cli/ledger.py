@@ -54,9 +54,10 @@ LEDGER_COLUMNS = (
 def show(store: Store, subject: Subject = None, as_json: AsJson = False) -> None:
     """Show what was spent, ever, and what is left. One account is one subject, metric and table.
 
-    Epsilon adds up over all drawn words. Releases without a finite bound are counted separately and
-    are in no sum. All entries are checked: a missing or changed entry is an error that names the
-    account.
+    Epsilon adds up over all drawn words, or whole texts. The metric central is that of noisy counts
+    of whole texts, which spend twice as much in local DP. Releases without a finite bound are
+    counted separately and are in no sum. All entries are checked: a missing or changed entry is an
+    error that names the account.
     """
     with open_store(store) as opened_store:
         accounts = opened_store.ledger.accounts(subject, whole=True)
@@ -126,7 +127,7 @@ def limit(
         ),
     ] = None,
 ) -> None:
-    """Refuse releases that would spend more than this, before any of their words is drawn."""
+    """Refuse releases that would spend more than this, before anything of them is drawn."""
     try:
         maximum = None if epsilon == "none" else float(epsilon)
     except ValueError:

@@ -209,8 +209,8 @@ SHARED_OPTIONS: dict[str, SharedOption] = {
         flag="--unit",
         metavar="word|document|sentence",
         path="texts.unit",
-        help="What is replaced: each word (the default), or by a text of --library the whole document or each "
-        "sentence. Then --epsilon is for a document or sentence, and no option of words goes with it.",
+        help="Replace each word (the default), or put a text of --library in place of the whole document or of each "
+        "sentence. --epsilon is then for a document or sentence, and options of words are refused.",
     ),
     "library": SharedOption(
         flag="--library",

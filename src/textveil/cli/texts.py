@@ -279,7 +279,13 @@ def release(
         first = next(tracked_results, None)
         show_one: Callable[[text_streams.Output, AnyResult], None] = write_diff
         if not diff:
-            show_one = partial(write, as_json=as_json, with_original=with_original, exact=exact)
+            show_one = partial(
+                write,
+                as_json=as_json,
+                with_original=with_original,
+                exact=exact,
+                in_lines=not whole,
+            )
         if not (private or as_json or sink.terminal):
             sink.write(texts.mark)
         for result in () if first is None else chain([first], tracked_results):
@@ -337,12 +343,17 @@ def write(
     as_json: bool = False,
     with_original: bool = False,
     exact: bool = False,
+    in_lines: bool = False,
     extra_fields: Mapping[str, object] = MappingProxyType({}),
 ) -> None:
     """Writes one release in the requested form.
 
-    `exact` adds no line end to one that has none, `extra_fields` is added to its JSON.
+    `exact` adds no line end to one that has none, `in_lines` puts a public text on one line,
+    `extra_fields` is added to its JSON.
     """
+    text = result.text
+    if in_lines and not _has_words(result):
+        text = " ".join(text.splitlines())
     if as_json:
         sink.write(
             text_streams.format_json_line(
@@ -358,9 +369,9 @@ def write(
         with text_streams.convert_write_errors():
             terminal.print(build_comparison(result, marked=has_styles(terminal)))
     elif with_original:
-        sink.write(text_streams.format_tab_line(result.private.text, result.text))
+        sink.write(text_streams.format_tab_line(result.private.text, text))
     else:
-        sink.write(result.text if exact or result.text.endswith("\n") else result.text + "\n")
+        sink.write(text if exact or text.endswith("\n") else text + "\n")
 
 
 def _has_words(result: "Result | TextResult") -> "TypeGuard[Result]":

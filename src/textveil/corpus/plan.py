@@ -221,7 +221,12 @@ def start_run(
 
 
 def collect_pins(
-    config: Config, options: RowOptions, *, contents: str, rows: int, store: str | None
+    config: Config,
+    options: RowOptions,
+    *,
+    source: Mapping[str, Any],
+    rows: int,
+    store: str | None,
 ) -> dict[str, Any]:
     """Collects the options that a release depends on.
 
@@ -231,7 +236,8 @@ def collect_pins(
         "textveil": __version__,
         **_flatten(config.to_dict()),
         **{f"rows.{name}": value for name, value in asdict(options).items()},
-        f"contents of the {'table' if config.texts.unit == 'word' else 'library'}": contents,
+        "contents of the table": source["table_sha256"],
+        "contents of the library": source["library"],
         "rows of a part": rows,
         "store": store,
     }

@@ -12,7 +12,7 @@ import platform
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from importlib.metadata import version
@@ -95,7 +95,7 @@ def publish(
     config: Config,
     options: RowOptions,
     *,
-    source: str,
+    source: Mapping[str, Any],
     texts: Sequence[str],
     other_fields: Sequence[str],
     inputs: int,
@@ -109,7 +109,7 @@ def publish(
         parts: all of them, in order.
         config: resolved options.
         options: which fields are what.
-        source: digest of the table, or of the library.
+        source: the digest of the table, or what is said of the library.
         texts: the fields with texts.
         other_fields: the fields that nothing names.
         inputs: how many files there were.
@@ -170,7 +170,7 @@ def publish(
         "release": corpus_run.name,
         "date": date,
         "configuration": dump_configuration(config),
-        **_describe_source(statement, source),
+        **source,
         "fields": list(texts),
         **describe_options(options),
         "copied_fields": list(statement.others),
@@ -213,16 +213,6 @@ def _build_statement(
         kept=options.session is not None,
         **losses,
     )
-
-
-def _describe_source(
-    statement: CorpusStatement | WholeTextStatement, digest: str
-) -> dict[str, Any]:
-    """Returns what a manifest says of the table, or of the library and its licence."""
-    if isinstance(statement, CorpusStatement):
-        return {"table_sha256": digest}
-    facts = None if statement.guarantee is None else statement.guarantee.library
-    return {"library_sha256": digest, "library": None if facts is None else asdict(facts)}
 
 
 def read_manifest(output: Storage) -> dict[str, Any]:

@@ -15,8 +15,9 @@ was.
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 from textveil.config import Config
 from textveil.corpus import release
@@ -38,7 +39,7 @@ from textveil.corpus.survey import FileSurvey, FileSurveyor, InputFile, require_
 from textveil.errors import ConfigError, InputError, list_names, quote_file, quote_short
 from textveil.files import storage, text_streams
 from textveil.files.fields import list_titles
-from textveil.pipeline import Privatizer, load_privatizer, resolve_budget
+from textveil.pipeline import Privatizer, TextPrivatizer, load_privatizer, resolve_budget
 
 PART_ROWS = 20_000
 """The default number of rows of a part."""
@@ -109,13 +110,10 @@ def run(  # noqa: PLR0913 - most are options, given by keyword
     key = find_key_path(output_storage, key_file)
     # made here although others draw: what is wrong with the options is then said by this process,
     # and once
-    privatizer = load_privatizer(config)
-    source = (
-        privatizer.table.digest if isinstance(privatizer, Privatizer) else privatizer.library.digest
-    )
+    source = _describe_source(load_privatizer(config))
     mapping = _build_mapping(options, store, cluster)
     identity = None if mapping is None else mapping.compute_identity()
-    pins = collect_pins(config, options, contents=source, rows=part_rows, store=identity)
+    pins = collect_pins(config, options, source=source, rows=part_rows, store=identity)
     with text_streams.convert_signals(), lock_output(output_storage), ExitStack() as stack:
         if output_storage.has_file(MANIFEST_FILE):
             finished = _reuse_release(
@@ -176,6 +174,14 @@ def run(  # noqa: PLR0913 - most are options, given by keyword
         if not keep_key:
             release.end_run(output_storage, key)
         return finished
+
+
+def _describe_source(privatizer: Privatizer | TextPrivatizer) -> dict[str, Any]:
+    """Returns the digest of the table that is drawn from, or what is said of the library."""
+    if isinstance(privatizer, Privatizer):
+        return {"table_sha256": privatizer.table.digest, "library": None}
+    facts = privatizer.library.get_facts(privatizer.level)
+    return {"table_sha256": None, "library": asdict(facts)}
 
 
 def _build_mapping(
@@ -340,7 +346,7 @@ def _reuse_release(
     files: int,
     resume: bool,
     *,
-    source: str,
+    source: Mapping[str, Any],
 ) -> FinishedRelease:
     """Returns an already finished release, after comparing its options.
 
@@ -354,7 +360,7 @@ def _reuse_release(
     expected = {
         "configuration": release.dump_configuration(config),
         "inputs": files,
-        **({} if config.texts.unit == "word" else {"library_sha256": source}),
+        "library": source["library"],
     } | release.describe_options(options)
     differing = [
         name

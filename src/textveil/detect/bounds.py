@@ -299,9 +299,25 @@ def split_sentences(text: str) -> list[str]:
 
     A text without words or signs has none.
     """
-    starts = [0, *(end for _, end in _find_sentence_ends(text, 0, len(text), ""))]
+    starts = [0, *(stop.end() for stop in _STOP.finditer(text) if _divides(text, stop.span()))]
     parts = (text[start:end] for start, end in pairwise([*starts, len(text)]))
     return [sentence for part in parts if (sentence := part.strip())]
+
+
+def _divides(text: str, place: Place) -> bool:
+    """True if a sentence ends at a stop: it is no abbreviation, initial or date."""
+    start, end = place
+    if text[start] != ".":
+        return True
+    last = _LAST.search(text, max(0, start - _MAX_WORD_CHARACTERS), start)
+    following = _NEXT.match(text, end)
+    if last is None or following is None:
+        return True
+    word = last[0]
+    if _BEGINS.match(following[0].lstrip(_OPENING)) is None:
+        return False
+    is_abbreviated = word.lower() in vocabulary.get_words("abbreviations") or is_title(word)
+    return len(word) > (2 if word.isdigit() else 1) and not is_abbreviated
 
 
 def _find_sentence_ends(text: str, start: int, end: int, type_: str) -> list[Place]:

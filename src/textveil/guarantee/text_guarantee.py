@@ -27,13 +27,13 @@ VERSION = 1
 """Version of the JSON form, which it shares with statements about words."""
 
 SCOPE = "Says what kinds of texts there are and how often; not what any text says."
-"""What any release of whole public texts says."""
+"""The sentence on what a release of whole public texts says."""
 
 PUBLIC_LIBRARY = (
     "It takes the library to be public and made without these texts; no text given is among its "
     "own (compared by fingerprint); likeness is not checked."
 )
-"""What every bound supposes of the library."""
+"""The sentence on what every bound supposes of the library."""
 
 _UNITS: Mapping[TextWay, tuple[TextUnit, ...]] = {
     "texts": ("document", "sentence"),
@@ -45,7 +45,7 @@ _UNITS: Mapping[TextWay, tuple[TextUnit, ...]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class LibraryFacts:
-    """What a statement says of the public library.
+    """The facts of a public library that a statement names.
 
     Attributes:
         name: its name.
@@ -96,7 +96,7 @@ class TextGuarantee:
         replaced: the bound if one unit is replaced by another; equal to epsilon for `ldp`.
         library: the library, of the first release if there are several.
         labels: names of the labels in the codes or bins; empty where there are none.
-        labels_covered: False where labels are copied as they are, which no bound covers.
+        labels_covered: False where labels are copied unchanged, which no bound covers.
         documents: how many there are, which is released; None for `counts`, always.
         released: how many public texts were released, a public number; None where that is
             `documents`, or where none was drawn yet.
@@ -182,13 +182,13 @@ class TextGuarantee:
     def mask(self) -> tuple[str, ...]:
         """Names of what is released too, and covered by no bound."""
         several, by_text = self.documents not in (None, 1), self.way == "texts"
-        shown = {
+        presence = {
             "number of documents": several,
             "number of sentences": self.unit == "sentence",
             "order of documents": several and by_text,
             "labels": not self.labels_covered,
         }
-        return tuple(name for name, is_shown in shown.items() if is_shown)
+        return tuple(name for name, applies in presence.items() if applies)
 
     # ---- in words --------------------------------------------------------------------------------
 
@@ -201,14 +201,14 @@ class TextGuarantee:
         noun = "count" if self.way == "counts" else "release"
         number = f"one {noun}" if self.releases == 1 else f"{self.releases:,} {noun}s together"
         sum_note = "." if self.repeatable else f"; repeated {noun}s add up."
-        supposed = (PUBLIC_LIBRARY,) if self.kind != "none" else ()
-        origin = (*supposed, *map(_describe_library, self.libraries))
-        rest = (
+        premise = (PUBLIC_LIBRARY,) if self.kind != "none" else ()
+        origin = (*premise, *map(_describe_library, self.libraries))
+        remarks = (
             *self._scope,
             f"This is for {number}{sum_note}",
             describe_draws(self.repeatable),
         )
-        return "\n".join((self._describe_release(), " ".join(origin), " ".join(rest)))
+        return "\n".join((self._describe_release(), " ".join(origin), " ".join(remarks)))
 
     def explain(self) -> str:
         """Writes the whole statement: headline, formula, what adds up, assumptions."""
@@ -216,7 +216,7 @@ class TextGuarantee:
         if self.kind != "none":
             lines += [*_write_formula(self), *_describe_sums(self)]
         if self.way == "texts" and not self.labels_covered:
-            lines.append("Labels are copied as they are: no bound covers what they say.")
+            lines.append("Labels are copied unchanged: no bound covers what they say.")
         if self.mask:
             lines.append(
                 f"The mask is released too, and nothing is claimed about it: {', '.join(self.mask)}."
@@ -235,33 +235,33 @@ class TextGuarantee:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """The assumptions of the proof."""
-        repeated = {
+        independence = {
             "document": "no document stands in another",
             "sentence": "no sentence stands in a document twice or in another document",
             "subject": f"no document of one {self.noun} stands in one of another",
         }[self.unit]
-        listed = [
+        assumptions = [
             (
-                f"{repeated}: near duplicates (copies, replies, quotations) are not looked for, "
+                f"{independence}: near duplicates (copies, replies, quotations) are not looked for, "
                 "and what is said in several places loses the sum over them"
             ),
             "the cell of a text follows from that text and the public library alone",
         ]
         if self.way == "counts":
-            listed.append(
+            assumptions.append(
                 "the list of labels and cells, and every number printed here, were chosen without "
                 "looking at the documents"
             )
         if self.unit == "subject":
-            listed.append(
+            assumptions.append(
                 f"which documents of one {self.noun} are counted follows from that {self.noun}'s "
                 "documents alone"
             )
-        return tuple(listed)
+        return tuple(assumptions)
 
     @property
     def caveats(self) -> tuple[str, ...]:
-        """What a reader should know of the released texts."""
+        """Cautions for readers of the released texts."""
         return (
             "every released text is a public one, written by somebody else: names and facts in "
             "it are those of the library",
@@ -269,7 +269,7 @@ class TextGuarantee:
 
     @property
     def _scope(self) -> tuple[str, ...]:
-        """What the released texts say; nothing is claimed without a bound."""
+        """The sentence on what the texts say; none without a bound."""
         return () if self.kind == "none" else (SCOPE,)
 
     def _describe_release(self) -> str:
@@ -416,10 +416,10 @@ def _describe_texts(guarantee: TextGuarantee) -> str:
     if sentences:
         place += f" in {format_count(documents, 'document')}"
     names = join_parts(list(dict.fromkeys(library.name for library in guarantee.libraries)))
-    given = "A public text" if guarantee.releases == 1 else f"{guarantee.releases:,} public texts"
+    texts = "A public text" if guarantee.releases == 1 else f"{guarantee.releases:,} public texts"
     at_most, everywhere = ("at most ", " in every release") if guarantee.others else ("", "")
     release = (
-        f"{given} of {names} in place of {place}, by its cell among {at_most}{guarantee.cells:,}"
+        f"{texts} of {names} in place of {place}, by its cell among {at_most}{guarantee.cells:,}"
     )
     if guarantee.kind == "none":
         bounds = ""
@@ -429,7 +429,7 @@ def _describe_texts(guarantee: TextGuarantee) -> str:
             f": local DP {bound} for a whole {noun}, whatever its length{_describe_mean(guarantee)}"
         )
         bounds += f"; two {noun}s of one cell{everywhere} are never told apart"
-    return f"{release}{bounds}.{_describe_shown(guarantee)}"
+    return f"{release}{bounds}.{_describe_mask(guarantee)}"
 
 
 def _describe_mean(guarantee: TextGuarantee) -> str:
@@ -446,26 +446,26 @@ def _describe_mean(guarantee: TextGuarantee) -> str:
     )
 
 
-def _describe_shown(guarantee: TextGuarantee) -> str:
+def _describe_mask(guarantee: TextGuarantee) -> str:
     """Writes what the release shows besides the texts."""
     documents, sentences = guarantee.documents or 0, guarantee.sentences
     several = documents != 1
-    shown = [f"there are {format_count(documents, 'document')}"] * several
+    facts = [f"there are {format_count(documents, 'document')}"] * several
     if sentences:
-        shown.append(
+        facts.append(
             "how many sentences each has"
             if several
             else f"it has {format_count(sentences.total, 'sentence')}"
         )
-    shown += ["in which order"] * several
+    facts += ["in which order"] * several
     clauses = []
-    if shown:
-        told = ", ".join(shown[:-1])
-        told += f", and {shown[-1]}, is" if told else f"{shown[-1]} is"
-        clauses.append(f"that {told} released")
+    if facts:
+        sentence = ", ".join(facts[:-1])
+        sentence += f", and {facts[-1]}, is" if sentence else f"{facts[-1]} is"
+        clauses.append(f"that {sentence} released")
     clauses += ["labels are copied and not covered"] * (not guarantee.labels_covered)
-    told = "; ".join(clauses)
-    return f" {told[0].upper()}{told[1:]}." if told else ""
+    sentence = "; ".join(clauses)
+    return f" {sentence[0].upper()}{sentence[1:]}." if sentence else ""
 
 
 def _describe_reports(guarantee: TextGuarantee) -> str:
@@ -473,10 +473,10 @@ def _describe_reports(guarantee: TextGuarantee) -> str:
     documents = guarantee.documents or 0
     subject = f"Each of {format_count(documents, 'document')}" if documents != 1 else "1 document"
     number = "a set" if guarantee.releases == 1 else f"{guarantee.releases:,} sets"
-    codes, covered = "cell", "a whole document"
+    codes, unit = "cell", "a whole document"
     if guarantee.labels:
-        codes, covered = "label and cell", "document and label together"
-    bound = f": local DP {format_number(guarantee.epsilon)} for {covered}"
+        codes, unit = "label and cell", "document and label together"
+    bound = f": local DP {format_number(guarantee.epsilon)} for {unit}"
     reports = "report" if documents == guarantee.releases == 1 else "reports"
     return (
         f"{subject} reported {number} of codes for its {codes}"
@@ -490,16 +490,16 @@ def _describe_counts(guarantee: TextGuarantee) -> str:
     if guarantee.releases > 1:
         number, counts = f"{guarantee.releases:,} noisy counts", "them"
     bins = f"{'at most ' * bool(guarantee.others)}{format_count(guarantee.bins, 'bin')}"
-    named = ["Names of labels and cells" if guarantee.labels else "Names of cells"]
-    drawn = ""
+    names = ["Names of labels and cells" if guarantee.labels else "Names of cells"]
+    draw = ""
     if guarantee.released is not None:
-        drawn = f"; {format_count(guarantee.released, 'public text')} drawn from {counts}"
-        named.append(f"{guarantee.released:,}")
-    named.append("the libraries" if guarantee.others else "the library")
+        draw = f"; {format_count(guarantee.released, 'public text')} drawn from {counts}"
+        names.append(f"{guarantee.released:,}")
+    names.append("the libraries" if guarantee.others else "the library")
     if guarantee.kind == "none":
-        return f"{number} of {bins}{drawn}."
+        return f"{number} of {bins}{draw}."
     return (
-        f"{number} of {bins}{drawn}. {_describe_change(guarantee)}. {join_parts(named)} are "
+        f"{number} of {bins}{draw}. {_describe_change(guarantee)}. {join_parts(names)} are "
         "public and follow from no private text; how many documents there were is told by the "
         "noisy counts only. No word of a private text stands in it but by chance."
     )
@@ -507,16 +507,16 @@ def _describe_counts(guarantee: TextGuarantee) -> str:
 
 def _describe_change(guarantee: TextGuarantee) -> str:
     """Writes the bounds of a count, for a unit more or less and for another one."""
-    counted = ""
+    contribution = ""
     if guarantee.unit == "subject":
         verb = "is" if guarantee.per_subject == 1 else "are"
-        counted = (
+        contribution = (
             f", of whom {'at most ' * (guarantee.per_subject > 1)}"
             f"{format_count(guarantee.per_subject, 'document')} {verb} counted"
             f"{' in each' * (guarantee.releases > 1)}"
         )
     return (
-        f"Epsilon {format_number(guarantee.epsilon)} for one {guarantee.noun}{counted}, added or "
+        f"Epsilon {format_number(guarantee.epsilon)} for one {guarantee.noun}{contribution}, added or "
         f"removed; {format_number(guarantee.replaced)} if it is replaced by another; delta 0"
     )
 
@@ -577,9 +577,16 @@ def _write_formula(guarantee: TextGuarantee) -> list[str]:
 
 def _describe_sums(guarantee: TextGuarantee) -> list[str]:
     """Writes what one person loses with several units."""
+    lines = []
+    if guarantee.way == "counts":
+        lines = [
+            "Whoever is in several counts loses the sum, whatever their libraries. Beside local "
+            f"releases of the same {guarantee.noun} this one counts as local DP "
+            f"{format_number(guarantee.epsilon_ldp)}."
+        ]
     if guarantee.unit == "subject":
-        return ["Whoever is in several counts loses the sum, whatever their libraries."]
-    lines = [f"A person with m {guarantee.noun}s loses at most m times this."]
+        return lines
+    lines.append(f"A person with m {guarantee.noun}s loses at most m times this.")
     if guarantee.sentences:
         lines.append(
             "Documents are compared with others of as many sentences; the losses of the "
@@ -594,7 +601,7 @@ def _describe_sums(guarantee: TextGuarantee) -> list[str]:
 def _write_plainly(guarantee: TextGuarantee) -> list[str]:
     """Writes the sentences for a reader who knows no epsilon."""
     noun = guarantee.noun
-    made = {
+    making = {
         "texts": f"In place of each {noun} stands a text that somebody else wrote and that was "
         "public before; only its kind was drawn by chance from the kind of the private one.",
         "reports": "Each document was turned into a few codes, some true and some not, before "
@@ -604,7 +611,7 @@ def _write_plainly(guarantee: TextGuarantee) -> list[str]:
     }[guarantee.way]
     if guarantee.kind == "none":
         return [
-            made,
+            making,
             f"Nothing limits what a reader can learn from it: {'; '.join(guarantee.reasons)}.",
         ]
     secret = {
@@ -613,7 +620,7 @@ def _write_plainly(guarantee: TextGuarantee) -> list[str]:
         "counts": f"whether a certain {noun} is among those counted",
     }[guarantee.way]
     lines = [
-        made,
+        making,
         (
             f"Whoever wonders {secret}, and whatever they know beforehand, even all other "
             f"{noun}s: the release changes the odds of their guess by a factor of at most "
@@ -645,7 +652,7 @@ def _write_plainly(guarantee: TextGuarantee) -> list[str]:
     if guarantee.way == "texts":
         lines.append(f"Two {noun}s of one kind cannot be told apart at all.")
     if not guarantee.labels_covered:
-        lines.append("Labels were copied as they are, and whoever reads them knows them.")
+        lines.append("Labels were copied unchanged, and whoever reads the release knows them.")
     if guarantee.repeatable:
         lines.append("None of this holds against anyone who knows the seed of the draws.")
     lines.append(

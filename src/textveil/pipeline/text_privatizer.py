@@ -138,11 +138,11 @@ class TextPrivatizer:
                 f"library must be a Library or the path of its file, got {type(library).__name__}"
             )
         RandomizedResponse(2, epsilon)  # refuses a wrong epsilon before it chooses a level
-        found = _choose_level(library, epsilon) if level == "auto" else library.get_level(level)
+        cells = _choose_level(library, epsilon) if level == "auto" else library.get_level(level)
         vars(self).update(
             library=library,
-            level=found,
-            response=RandomizedResponse(len(found), epsilon),
+            level=cells,
+            response=RandomizedResponse(len(cells), epsilon),
             unit=unit,
             sure=sure,
             randomness=SystemRandomness() if seed is None else SeededRandomness(seed),
@@ -234,15 +234,16 @@ class TextPrivatizer:
             InputError: one does, or is not a string of valid Unicode.
         """
         check_texts(texts)
-        known = list(texts)
+        passages = list(texts)
         if self.unit == "sentence":
-            known += [
-                sentence
-                for text in texts
-                for sentence in split_sentences(text)
-                if len(sentence.split()) >= MIN_KNOWN_WORDS
-            ]
-        self.library.refuse(known)
+            for text in texts:
+                sentences = split_sentences(text)
+                passages += [
+                    sentence
+                    for sentence in sentences
+                    if len(sentences) > 1 and len(sentence.split()) >= MIN_KNOWN_WORDS
+                ]
+        self.library.refuse(passages)
 
     def _release_batch(self, texts: Sequence[str], *, first: int) -> list[TextResult]:
         return call_safely(MECHANISM, self._release_texts, texts, first)

@@ -21,6 +21,7 @@ from textveil.session.snapshot import Changes, Replacement, SessionDelta, Snapsh
 from textveil.session.spending import ALL_TABLES, Spend, convert_to_micros
 from textveil.session.state import LASTING_PREFIX, Session
 from textveil.session.stores import FileStore, MemoryStore, SessionInfo, SessionStore
+from textveil.session.subject_charges import charge_subjects
 
 __all__ = [
     "ALL_TABLES",
@@ -46,6 +47,7 @@ __all__ = [
     "Source",
     "Spend",
     "Utterance",
+    "charge_subjects",
     "convert_to_micros",
     "find_placeholder_names",
     "find_targets",

@@ -25,7 +25,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from textveil.errors import ConfigError, LimitReached, StoreError
 from textveil.session.spending import ALL_TABLES, MICRO, Spend, convert_to_micros
-from textveil.session.sql.database import HEADS_KEY, Database, convert_failures
+from textveil.session.sql.database import (
+    HEADS_KEY,
+    MAX_LOOKUP_ROWS,
+    Database,
+    convert_failures,
+)
 from textveil.session.sql.encryption import NAME_BYTES, Cipher, derive
 from textveil.session.sql.statements import CAP_KIND, build_insert, build_ledger_statements
 from textveil.session.state import check_names
@@ -129,8 +134,9 @@ class Account:
 
     Attributes:
         subject: the subject.
-        metric: the unit of distance that epsilon is per; "ldp" for local DP.
-        table: the table of words.
+        metric: the unit of distance that epsilon is per; "ldp" for local DP, "central" for noisy
+            counts of whole texts.
+        table: the table of words, or the library of whole texts.
         epsilon: the sum of all releases with a finite bound.
         ldp: the equivalent local DP.
         releases: number of releases, also of those that nobody saw, because their process died.
@@ -238,6 +244,61 @@ class Ledger:
             spend_key = None if key is None else key + sums
             reservations.append(self.reserve(subject, spend, key=spend_key, connection=connection))
         return reservations
+
+    def reserve_many(
+        self, charges: Mapping[str, Sequence[Spend]], *, key: str | None = None
+    ) -> list[Reservation]:
+        """Charges many subjects for one release, or nobody; see `reserve`.
+
+        Args:
+            charges: what it can spend of each subject, one for each metric and table.
+            key: an idempotency key; a different sum under it is a different reservation.
+
+        Returns:
+            The reservations in the ledger's order, for `confirm_all` or `release_all`.
+
+        Raises:
+            LimitReached: it exceeds a limit of a subject, whom the error does not name.
+        """
+        for subject in charges:
+            check_names(subject, "ledger")
+        labels = [
+            (subject, spend.metric, spend.table)
+            for subject, spends in charges.items()
+            for spend in spends
+        ]
+        with suppress(LimitReached), self._open_write() as connection:
+            self._register(connection, labels)  # all before any is opened, as in `reserve_all`
+            return [
+                reservation
+                for subject in sorted(charges)
+                for reservation in self.reserve_all(
+                    subject, charges[subject], key=key, connection=connection
+                )
+            ]
+        raise LimitReached(
+            f"of the {len(charges):,} subjects of this release, at least one has a limit that it "
+            "would pass: leave out who has nothing left (`textveil ledger show`), release less, "
+            "or change the limit (`textveil ledger limit`). Nothing was drawn, and nobody was "
+            "charged"
+        )
+
+    def confirm_all(self, reservations: Sequence[Reservation]) -> None:
+        """Records that the release of `reserve_many` was made."""
+        self._close_all(reservations, "confirm")
+
+    def release_all(self, reservations: Sequence[Reservation]) -> None:
+        """Cancels what `reserve_many` reserved for a release that failed before any draw.
+
+        What an earlier try reserved under the same key stays charged.
+        """
+        self._close_all(reservations, "release")
+
+    def _close_all(self, reservations: Sequence[Reservation], kind: EntryKind) -> None:
+        with self._open_write() as connection:
+            for reservation in reservations:
+                if not reservation.is_repeat:
+                    self._close_reservation(reservation, kind, connection)
 
     def confirm(self, reservation: Reservation, connection: "Connection | None" = None) -> None:
         """Records that the release was made.
@@ -498,9 +559,11 @@ class Ledger:
         """Returns the names without an account."""
         import sqlalchemy as sa
 
-        accounts = self._store.tables.accounts
-        statement = sa.select(accounts.c.name).where(accounts.c.name.in_(names))
-        existing = set(connection.execute(statement).scalars())
+        accounts, existing = self._store.tables.accounts, set()
+        for first in range(0, len(names), MAX_LOOKUP_ROWS):
+            some = names[first : first + MAX_LOOKUP_ROWS]
+            statement = sa.select(accounts.c.name).where(accounts.c.name.in_(some))
+            existing |= set(connection.execute(statement).scalars())
         return [name for name in names if name not in existing]
 
     def _create(self, connection: "Connection", label: Sequence[str]) -> None:
@@ -550,7 +613,7 @@ class Ledger:
             began, spent = _compute_period(period, cap)
             change = "change the limit with `textveil ledger limit`"
             lift = "lift the limit with `textveil ledger limit`"
-            # Only a gateway charges this account, and its policy limits it.
+            # Where a gateway charges this account, its policy limits it; see also `reserve_many`.
             if spend.table == ALL_TABLES:
                 change = "ask the operator of the gateway to raise `budget` in its policy"
                 lift = "ask the operator of the gateway to take `budget` out of its policy"
