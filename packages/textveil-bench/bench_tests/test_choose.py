@@ -22,9 +22,11 @@ from textveil_bench import run as runs
 from textveil_bench.choose import (
     Comparison,
     build_choices,
+    collect_units,
     format_all_public,
     format_costs,
     format_markdown,
+    format_units,
     jobs,
     read,
     run,
@@ -544,6 +546,7 @@ LEVELS = {
     **dict.fromkeys(("choose", "pairs", "answers", "tasks"), (0.1, 0.15)),
     "context": (0.1, 0.15),
     "data": (0.99,),
+    "texts": (0.99,),
     "quick": (0.15,),
 }
 
@@ -608,3 +611,45 @@ def test_what_is_judged_is_attacked_once_more_with_all_public_texts(comparison, 
     lines = list(format_all_public(again))
     assert sum(line.startswith("| ") for line in lines) == len(found) + 1
     assert list(format_all_public(rows)) == []
+
+
+@pytest.mark.slow
+def test_whole_texts_stand_beside_words_with_the_unit_of_their_promise(
+    comparison, folder, rows, tmp_path
+):
+    shutil.copytree(folder, tmp_path / "run")
+    beside = replace(comparison, documents=(6.0,))
+    found = run(beside, tmp_path / "run", places=runs.Folders())
+    by_release = {(each["unit"], each["release"]): each for each in collect_units(found)}
+    assert {unit for unit, _ in by_release} == {"", "word", "document"}
+    assert {name for unit, name in by_release if unit == "document"} == {
+        "texts in place",
+        "votes",
+        "one count, added or removed",
+    }
+    words, whole = by_release["word", "codes"], by_release["document", "texts in place"]
+    assert words["epsilon"] == 3.0
+    assert words["document"] > 6.0, "each word of a document loses 3"
+    assert whole["document"] == whole["epsilon"] == 6.0
+    assert whole["scores"]["read, words"]["value"] > 0.9
+    assert by_release["", "majority"]["scores"]["trained, words"]["value"] < 0.7
+    nothing = by_release["", "eps 0, labelled library"]
+    assert nothing["document"] == 0.0
+    assert nothing["scores"]["trained, words"]["value"] > 0.9
+    assert by_release["", "eps 0, random public texts"]["scores"]["read, words"]["value"] < 0.7
+    printed = "\n".join(format_units(found))
+    assert "| texts in place | document | 6 | 6 |" in printed
+    assert list(format_units(rows)) == []
+    content = (tmp_path / "run" / jobs.ROWS_FILE).read_text()
+    assert not any(word in content for word in ("harbour", "tractor", "orchard"))
+    again = run(beside, tmp_path / "run", places=runs.Folders())
+    assert again == found
+
+
+def test_whole_texts_are_not_compared_on_questions_with_options():
+    data = questions(20, 3)
+    parts_of = parts.TextParts(
+        shelf=data, public=data, pool=data, tuned=data, judged=data, all_public=data
+    )
+    with pytest.raises(ConfigError, match="asked has others"):
+        parts.resolve_library(None, parts_of, Path("nowhere"))

@@ -18,6 +18,7 @@ import agents_page  # the files beside this one
 import prompts_page
 import rowfiles
 import scoreboard_page
+import whole_texts_page
 
 if TYPE_CHECKING:
     from textveil_bench.choose import Choice
@@ -356,6 +357,9 @@ _PROMPTS = re.compile(r"(<!-- prompts ([a-z]+) -->\n).*?(<!-- end of prompts -->
 _SCOREBOARD = re.compile(
     r"(<!-- scoreboard ([a-z_]+) -->\n).*?(<!-- end of scoreboard -->)", re.DOTALL
 )
+_WHOLE_TEXTS = re.compile(
+    r"(<!-- rows: whole texts(?:, ([a-z]+))? -->\n).*?(<!-- end of rows -->)", re.DOTALL
+)
 _REAL_AGENTS = re.compile(r"(<!-- real agents -->\n).*?(<!-- end of real agents -->)", re.DOTALL)
 _AGENTS = re.compile(r"(<!-- agents -->\n).*?(<!-- end of agents -->)", re.DOTALL)
 _COSTS = re.compile(r"(<!-- costs -->\n).*?(<!-- end of costs -->)", re.DOTALL)
@@ -482,6 +486,9 @@ def compared(text: str) -> str:
     )
     text = _SCOREBOARD.sub(
         lambda match: f"{match[1]}\n{scoreboard_page.TABLES[match[2]]()}\n\n{match[3]}", text
+    )
+    text = _WHOLE_TEXTS.sub(
+        lambda match: f"{match[1]}\n{whole_texts_page.TABLES[match[2]]()}\n{match[3]}", text
     )
     return _DOMAINS.sub(
         lambda match: f"{match[1]}\n{domains(*_columns(match[2]))}\n{match[3]}", text

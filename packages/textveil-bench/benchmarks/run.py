@@ -30,6 +30,7 @@ import startup
 import stores
 import thresholds
 import volume
+import whole_texts_page
 from report import RATES, ROWS, STORES
 from rich.console import Console
 from rich.progress import track
@@ -37,6 +38,7 @@ from rich.table import Table
 
 import gateway
 import logs
+import whole_texts
 from textveil_bench.circumstances import read_circumstances
 from textveil_bench.process_usage import measure_best_seconds
 
@@ -130,6 +132,8 @@ def main() -> None:
             "prompts",
             "volume",
             "costs",
+            "texts",
+            *(f"texts:{part}" for part in whole_texts.PARTS),
         ),
         help="one part of it (default: all)",
     )
@@ -156,8 +160,11 @@ def main() -> None:
         "prompts": prompts.measurements(options.repeat),
         "volume": volume.measurements(options.repeat),
         "costs": agent_costs.measurements(),
+        **{f"texts:{part}": whole_texts.measurements(part) for part in whole_texts.PARTS},
     }
-    chosen = [part for name, part in parts.items() if options.only in (None, name)]
+    chosen = [
+        part for name, part in parts.items() if options.only in (None, name, name.partition(":")[0])
+    ]
     # seldom drawn, because two threads that wait for one another are slowed by any third
     found = track(
         chain(*chosen),
@@ -170,7 +177,7 @@ def main() -> None:
     for row in found:  # written as they come: a long run that is cut short keeps what it has
         rows.append(row)
         own = {"logs": logs.ROWS, "prompts": prompts.ROWS, "stores": STORES}
-        own["costs"] = agents_page.COSTS
+        own |= {"costs": agents_page.COSTS, "texts": whole_texts_page.ROWS}
         stored = own.get(row["what"].partition(", ")[0], RATES if "metric" in row else ROWS)
         rowfiles.keep(stored, [{**row, "repeat": options.repeat, **shared}])
     report.write()

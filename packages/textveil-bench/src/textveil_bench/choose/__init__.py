@@ -5,15 +5,24 @@
 
 from textveil_bench.choose.jobs import format_costs, read, run
 from textveil_bench.choose.plan import Comparison
-from textveil_bench.choose.summary import Choice, build_choices, format_all_public, format_markdown
+from textveil_bench.choose.summary import (
+    Choice,
+    build_choices,
+    collect_units,
+    format_all_public,
+    format_markdown,
+    format_units,
+)
 
 __all__ = [
     "Choice",
     "Comparison",
     "build_choices",
+    "collect_units",
     "format_all_public",
     "format_costs",
     "format_markdown",
+    "format_units",
     "read",
     "run",
 ]

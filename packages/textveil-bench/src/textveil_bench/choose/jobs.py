@@ -7,7 +7,7 @@ Not here: the measurement of risk (`risk`), the judges (`judges`), and the evalu
 A row, as JSON:
 
 - `key`: the fingerprint of all inputs; a run does not compute a known key again.
-- `stage`: `tuned`, `judged` or `attacked`; `data`, `series`, `family`, `whose`, `budget` (the path
+- `stage`: `tuned`, `judged`, `attacked` or `units`; `data`, `series`, `family`, `whose`, `budget` (the path
   of the option, or null), `asked` (levels of risk).
 - `levels` (tuned): each reached level of risk as [level, budget, risk, right]; for a baseline one
   entry with a level of null. `tried`: the risk at each budget. `refused`: why the series could not
@@ -22,6 +22,9 @@ A row, as JSON:
 - `all` (attacked): the risk of the same release if the attacker trained on all public texts, and
   `public`, their number and fingerprint; `risk` is that of the attacker trained on the comparison's
   own public texts.
+- `releases` (units): a list of {"release", "unit", "epsilon", "document", "scores"} of the words of
+  the judged cells, of whole texts, and of what needs no private text; `document` is the epsilon of
+  a whole document, in the mean. `library` is the digest of the public texts.
 - `sizes`, `texts` (fingerprints of the parts), `seconds`, `circumstances`.
 """
 
@@ -40,6 +43,8 @@ from textveil.corpus.executors import Executor, LocalExecutor
 from textveil.errors import ConfigError, VocabularyError
 from textveil.evaluate.attack.learned import Learned
 from textveil.files import text_streams
+from textveil.library import Library
+from textveil.models import load_sentences
 from textveil.pipeline import Privatizer
 from textveil.randomness import Ints
 from textveil.table import load_table
@@ -50,6 +55,8 @@ from textveil_bench.choose.judges import Judges
 from textveil_bench.choose.material import TextParts
 from textveil_bench.choose.plan import Comparison
 from textveil_bench.choose.risk import TOP_1, TOP_10, MeasuredRisk, find_budgets, measure_risk
+from textveil_bench.choose.whole_texts import Judges as UnitJudges
+from textveil_bench.choose.whole_texts import LabelledTexts, RememberedVectors, WholeTexts
 from textveil_bench.circumstances import read_circumstances
 from textveil_bench.examples import DataSet
 from textveil_bench.spec import LEARNED_PATH, PlannedSeries, find_non_defaults
@@ -91,6 +98,9 @@ class ComparisonJob:
         previous_row: the cell's row of fewer judges; None without one.
         all_public: whether to attack the cell once more, by an attacker trained on all public
             texts.
+        library: the file of a library; None to make one from the shelf.
+        documents: epsilons of a document, to compare whole texts with words.
+        cells: the cells whose releases of words they are compared with.
     """
 
     comparison: Comparison
@@ -102,6 +112,9 @@ class ComparisonJob:
     seed: int | None = None
     previous_row: ComparisonRow | None = field(default=None, repr=False)
     all_public: bool = False
+    library: Path | None = None
+    documents: tuple[float, ...] = ()
+    cells: tuple["ComparisonJob", ...] = ()
 
     @property
     def key(self) -> str:
@@ -136,6 +149,9 @@ class ComparisonJob:
             if self.seed is not None
             else (self.levels, comparison.seeds[0], series.start, series.max_budget),
             *("all public texts",) * self.all_public,
+            *(self.documents, self.library and Library.read(self.library).digest)
+            * bool(self.documents),
+            *(cell.key for cell in self.cells),
         )
 
     @property
@@ -159,6 +175,7 @@ def run(
     places: runs.Folders,
     executor: Executor | None = None,
     all_public: bool = False,
+    library: Path | None = None,
     report: ComparisonProgress = lambda step, done, total: None,
 ) -> list[ComparisonRow]:
     """Computes the missing rows, and returns all rows of the comparison.
@@ -170,7 +187,8 @@ def run(
         executor: computes the cells; None for this process.
         all_public: whether to attack judged cells once more, by an attacker trained on all public
             texts.
-        report: called with "tuning", "judging" and "attacking".
+        library: public texts for whole texts, as a file; None to make them from the shelves.
+        report: called with "tuning", "judging", "attacking" and "comparing units".
 
     Raises:
         ConfigError: an option is wrong, or a data set has too few texts.
@@ -242,7 +260,30 @@ def run(
             if cell.seed == comparison.seeds[0] and cell.series.name != summary.CEILING_SERIES
         ]
         compute_missing("attacking", [replace(cell, all_public=True) for cell in first])
+    if comparison.documents:
+        compute_missing("comparing units", _plan_units(cells, comparison, library))
     return all_rows
+
+
+def _plan_units(
+    cells: Sequence[ComparisonJob], comparison: Comparison, library: Path | None
+) -> list[ComparisonJob]:
+    """Plans a job for each data set and seed."""
+    return [
+        replace(
+            cell,
+            library=library,
+            documents=comparison.documents,
+            cells=tuple(
+                other
+                for other in cells
+                if other.series.whose != "baseline"
+                and (other.series.source, other.seed) == (cell.series.source, cell.seed)
+            ),
+        )
+        for cell in cells
+        if cell.series.name == summary.CEILING_SERIES
+    ]
 
 
 def _close_line(path: Path) -> None:
@@ -325,11 +366,16 @@ def compute(job: ComparisonJob) -> ComparisonRow:
     seconds = dict.fromkeys(("release", "attack", "judge"), 0.0)
     with warnings.catch_warnings(), judge_models.reduce_precision():
         warnings.simplefilter("ignore")  # rows say where epsilon bounds nothing
-        if job.previous_row is not None and job.previous_row["texts"] == _count_parts(cache.texts):
+        if job.documents:
+            stage, work = "units", _compare_units
+        elif job.previous_row is not None and job.previous_row["texts"] == _count_parts(
+            cache.texts
+        ):
             return _update_judges(job, cache, job.previous_row, seconds)
-        stage, work = ("tuned", _tune_series) if job.seed is None else ("judged", _score_cell)
-        if job.all_public:
+        elif job.all_public:
             stage, work = "attacked", _attack_again
+        else:
+            stage, work = ("tuned", _tune_series) if job.seed is None else ("judged", _score_cell)
         fields = work(job, cache, seconds)
     return {
         "version": VERSION,
@@ -486,6 +532,62 @@ def _update_judges(
         name: round(value + spent.get(name, 0), 1) for name, value in row["seconds"].items()
     }
     return updated_row
+
+
+def _compare_units(
+    job: ComparisonJob, cache: _DataCache, seconds: dict[str, float]
+) -> ComparisonRow:
+    """Scores words beside whole texts, and beside what needs no private text."""
+    assert job.seed is not None, "units are compared by seed"
+    start = time.perf_counter()
+    library = material.resolve_library(job.library, cache.texts, job.folder / BOOKS_FOLDER)
+    model = load_sentences(library.features.encoder_source)
+    encoder = RememberedVectors(lambda: model, model.dimension)
+    vars(library.features)["model"] = encoder  # every way asks for the same vectors
+    own = cache.texts.draw_training(job.comparison.sizes.train, job.seed)
+    private, judged = (
+        LabelledTexts(
+            texts=tuple(material.list_texts(data)), labels=_read_labels(data), encode=encoder.encode
+        ).leave_out(library)
+        for data in (own, cache.texts.judged)
+    )
+    ways = WholeTexts(
+        library=library,
+        private=private,
+        judged=judged,
+        names=cache.texts.judged.labels,
+        judges=UnitJudges.learn(private),
+    )
+    releases = [
+        {"release": name, "unit": unit, "epsilon": epsilon, "document": document, "scores": scores}
+        for name, unit, epsilon, document, scores in _score_units(job, cache, ways)
+    ]
+    seconds["judge"] += time.perf_counter() - start
+    return {"level": None, "seed": job.seed, "library": library.digest, "releases": releases}
+
+
+def _score_units(
+    job: ComparisonJob, cache: _DataCache, ways: WholeTexts
+) -> Iterator[tuple[str, str, float | None, float | None, Mapping[str, float]]]:
+    """Yields each release: its name, unit, epsilon, epsilon of a document, scores."""
+    assert job.seed is not None, "units are compared by seed"
+    yield "originals", "", None, None, ways.score_originals()
+    yield "majority", "", None, None, ways.score_majority()
+    for name, scores in ways.score_nothing():
+        yield f"eps 0, {name}", "", 0.0, 0.0, scores
+    for cell in job.cells:
+        assert cell.seed is not None, "a cell has a seed"
+        privatizer = _build_privatizer(cell, cache, cell.budget, cell.seed)
+        scores, loss = ways.score_words(privatizer)
+        yield cell.series.name, "word", cell.budget, loss, scores
+    ways_by_name = {
+        "texts in place": ways.score_local,
+        "votes": ways.score_votes,
+        "one count, added or removed": ways.score_count,
+    }
+    for name, score in ways_by_name.items():
+        for epsilon in job.documents:
+            yield name, "document", epsilon, epsilon, score(epsilon, job.seed)
 
 
 _NO_ANSWERS: Mapping[str, str] = {}

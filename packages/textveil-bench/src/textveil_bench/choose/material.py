@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from textveil.errors import ConfigError
+from textveil.library import Library, make_library
 from textveil.randomness import SeededRandomness
 from textveil.table import Book, EmbeddingTable, find_book, make_books
 from textveil.text import is_public, tokenize
@@ -153,6 +154,38 @@ def resolve_book(name: str, table: EmbeddingTable, material: TextParts, folder: 
         folder.mkdir(parents=True, exist_ok=True)
         new_book.save(path)
     return path
+
+
+def resolve_library(path: Path | None, material: TextParts, folder: Path) -> Library:
+    """Reads a library, or makes one from the shelf, with its labels.
+
+    Args:
+        path: of a library's file; None to make one.
+        material: the library is made from its shelf.
+        folder: for the library's file; an existing file is used.
+
+    Raises:
+        ConfigError: the data set has no single texts with labels.
+    """
+    shelf = material.shelf
+    if shelf.kind != "classification" or len(shelf.fields) != 1:
+        raise ConfigError(
+            f"whole texts are compared on single texts with labels, and {shelf.name} has others: "
+            "leave it out, or leave out `documents`"
+        )
+    if path is not None:
+        return Library.read(path)
+    made = folder / f"{shelf.name}-{shelf.digest[:8]}.library"
+    if not made.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        make_library(
+            list_texts(shelf),
+            labels=[shelf.labels[example.label or 0] for example in shelf.examples],
+            name=shelf.name,
+            source=f"{len(shelf):,} public texts of {shelf.name}",
+            licence="that of the data set",
+        ).save(made)
+    return Library.read(made)
 
 
 @lru_cache(maxsize=16)

@@ -33,6 +33,7 @@ BASELINES = ("identity", "mask", "uniform", "equality")
 
 Count = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(gt=0, lt=1)]
+Epsilon = Annotated[float, Field(gt=0, le=100)]
 
 
 def _sort_levels(levels: object) -> object:
@@ -75,6 +76,8 @@ class Comparison:
         entries: the mechanisms. A value KIND-C of the option `table.codes` (general, domain or
             task) is the book of that kind with C codes; domain and task books are made from the
             data set's public texts.
+        documents: epsilons of a document at which whole texts are released beside words: public
+            texts in place, votes, and one count. None without.
         maps: books of the same form; judges also read texts mapped by them.
         sizes: see `PartSizes`.
     """
@@ -88,6 +91,7 @@ class Comparison:
     seeds: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1)] = (1, 2, 3)
     common: Mapping[str, Any] = Field(default_factory=dict)
     entries: tuple[SweepEntry, ...] = ()
+    documents: tuple[Epsilon, ...] = ()
     maps: tuple[str, ...] = ("general-50", "domain-50", "task-8")
     sizes: PartSizes = Field(default_factory=PartSizes)
 

@@ -16,6 +16,14 @@ import numpy as np
 
 from textveil.randomness import Values
 from textveil_bench.choose.risk import TOP_1, TOP_10
+from textveil_bench.choose.whole_texts import (
+    LABELS,
+    READ_VECTORS,
+    READ_WORDS,
+    TOPICS,
+    TRAINED_VECTORS,
+    TRAINED_WORDS,
+)
 from textveil_bench.estimates import Estimate, Sample, compute_estimates, difference, ratio
 
 FLOOR_SERIES, CEILING_SERIES = "mask", "identity"
@@ -348,6 +356,73 @@ def format_markdown(choices: Sequence[Choice]) -> Iterator[str]:
         for family, reason in choice.missing.items():
             yield f"| {family} | not reached: {reason} | | | | | |"
         yield ""
+
+
+UNIT_SCORES = {
+    TRAINED_WORDS: "trained on it: words",
+    TRAINED_VECTORS: "vectors",
+    READ_WORDS: "read by a judge: words",
+    READ_VECTORS: "vectors",
+    LABELS: "labels off",
+    TOPICS: "topics off",
+}
+"""Columns of the comparison of units."""
+
+
+def collect_units(rows: Sequence[StoredRow]) -> list[dict[str, Any]]:
+    """Collects releases by unit: the mean of each score over seeds, with 1.96 standard errors."""
+    found: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        for each in row["releases"] if row["stage"] == "units" else ():
+            key = (row["data"], each["release"], each["unit"], each["epsilon"])
+            found.setdefault(key, []).append(each)
+    collected = []
+    for (data, release, unit, epsilon), same in found.items():
+        scores = {}
+        for name in same[0]["scores"]:
+            values = np.array([each["scores"][name] for each in same])
+            error = 1.96 * values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else None
+            scores[name] = {"value": round(float(values.mean()), 4), "error": error}
+        losses = [each["document"] for each in same]
+        collected.append(
+            {
+                "data": data,
+                "release": release,
+                "unit": unit,
+                "epsilon": epsilon,
+                "document": None if None in losses else float(np.mean(losses)),
+                "scores": scores,
+            }
+        )
+    return collected
+
+
+def format_units(rows: Sequence[StoredRow]) -> Iterator[str]:
+    """Formats a table for each data set: words beside whole texts, with the unit of the promise."""
+    collected = collect_units(rows)
+    for data in dict.fromkeys(each["data"] for each in collected):
+        yield f"**{data}, by unit**: means over seeds; ± is over draws, not over texts"
+        yield ""
+        heads = ["release", "unit", "epsilon of it", "of a document", *UNIT_SCORES.values()]
+        yield f"| {' | '.join(heads)} |"
+        yield "|---" * len(heads) + "|"
+        for each in collected:
+            if each["data"] == data:
+                cells = [each["release"], each["unit"] or "none"]
+                cells += [
+                    "" if value is None else f"{value:.3g}"
+                    for value in (each["epsilon"], each["document"])
+                ]
+                cells += [_format_score(each["scores"].get(name)) for name in UNIT_SCORES]
+                yield f"| {' | '.join(cells)} |"
+        yield ""
+
+
+def _format_score(score: Mapping[str, float | None] | None) -> str:
+    if score is None:
+        return ""
+    error = score["error"]
+    return f"{score['value']:.3f}" + (f" ± {error:.3f}" if error else "")
 
 
 def format_all_public(rows: Sequence[StoredRow]) -> Iterator[str]:

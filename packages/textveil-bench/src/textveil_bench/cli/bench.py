@@ -157,6 +157,7 @@ def bench_run(
         "--processes 2"
     ),
     "textveil bench choose tasks --output runs/tasks --only subjects --level 0.2",
+    "textveil bench choose texts --output runs/texts --only ag_news --library news.library",
     "textveil bench choose mine.yaml --output runs/mine --json",
     on=bench,
     name="choose",
@@ -196,6 +197,15 @@ def bench_choose(
             help="Also attack the results by an attacker trained on all public texts.",
         ),
     ] = False,
+    library: Annotated[
+        str | None,
+        typer.Option(
+            "--library",
+            metavar="FILE",
+            help="Public texts for whole texts; else a library is made from the data set's shelf.",
+            show_default=False,
+        ),
+    ] = None,
     costs: Annotated[
         bool, typer.Option("--costs", help="Also print how long each row took.")
     ] = False,
@@ -208,7 +218,8 @@ def bench_choose(
     The attacker is trained: it knows the mechanism, and has public texts of the same kind. Budgets,
     options and judges are chosen on some test texts; the results are measured on others. `choose`
     is the whole comparison, and takes hours; `data` judges the profile of that name at its own
-    budget; `quick` takes minutes.
+    budget; `texts` compares words with whole texts, each with the unit that its promise is about;
+    `quick` takes minutes.
     """
     from textveil.files import format_json_line
     from textveil_bench import choose, run
@@ -225,13 +236,22 @@ def bench_choose(
             places=run.Folders(corpora=None if folder is None else Path(folder)),
             executor=executor,
             all_public=all_public,
+            library=None if library is None else Path(library),
             report=report,
         )
     choices = choose.build_choices(rows)
     if as_json:
-        say(format_json_line({"choices": [choice.to_json() for choice in choices]}).rstrip("\n"))
+        found = {
+            "choices": [choice.to_json() for choice in choices],
+            "units": choose.collect_units(rows),
+        }
+        say(format_json_line(found).rstrip("\n"))
         return
-    for line in (*choose.format_markdown(choices), *choose.format_all_public(rows)):
+    for line in (
+        *choose.format_markdown(choices),
+        *choose.format_units(rows),
+        *choose.format_all_public(rows),
+    ):
         say(line)
     for line in choose.format_costs(rows) if costs else ():
         say(line)
