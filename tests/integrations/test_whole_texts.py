@@ -128,7 +128,7 @@ def check(texts, made):
     assert made.guarantee.released == 40
     assert made.guarantee.replaced == pytest.approx(2 * made.guarantee.epsilon)
     assert "Epsilon 1 for one customer, of whom 1 document is counted" in made.guarantee.summary()
-    assert CANARY not in json.dumps([made.votes.to_json(), made.guarantee.to_json()])
+    assert CANARY not in json.dumps([made.votes.dump(), made.guarantee.to_json()])
 
 
 @pytest.mark.parametrize("make", FRAMES)

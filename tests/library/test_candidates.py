@@ -262,7 +262,7 @@ def test_no_request_holds_anything_private(openai_server, read_journal, folder, 
         smooth="none",
         noise_seed=1,
     )
-    (folder / "votes.json").write_text(json.dumps(synthesis.votes.to_json()))
+    (folder / "votes.json").write_text(json.dumps(synthesis.votes.dump()))
     assert CANARIES[1] in (folder / "votes.json").read_text()
     varied = ("library", "vary", "written.library", *said, "--count", "24")
     assert cli.main([*varied, "--votes", "votes.json", "-o", "new.library"]) == 0
@@ -384,7 +384,7 @@ def test_votes_for_another_library_are_refused(notes_library, folder, capsys):
     notes_library.save("notes.library")
     replace(notes_library, licence="other").save("other.library")
     synthesis = synthesize(["A note."], library=notes_library, epsilon=1, level="6", noise_seed=1)
-    (folder / "votes.json").write_text(json.dumps(synthesis.votes.to_json()))
+    (folder / "votes.json").write_text(json.dumps(synthesis.votes.dump()))
     (folder / "broken.json").write_text("{")
     (folder / "empty.json").write_text("{}")
     varied = (

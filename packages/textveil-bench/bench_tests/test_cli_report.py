@@ -114,7 +114,7 @@ def test_whole_texts_stand_beside_releases_of_words(capsys, folder, tmp_path):
     votes, _ = vote(
         ["A parcel is late."], ["yes"], library=library, epsilon=1, level="6", label_names=["yes"]
     )
-    (tmp_path / "votes.json").write_text(json.dumps(votes.to_json()))
+    (tmp_path / "votes.json").write_text(json.dumps(votes.dump()))
     known = {**SHOWN, "original": library.texts[0]}
     (folder / "gallery.jsonl").write_text(
         "".join(json.dumps(each) + "\n" for each in (SHOWN, known))

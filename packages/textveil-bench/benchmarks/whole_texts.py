@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -96,11 +97,12 @@ def find_corpora() -> Path:
 @cache
 def remember() -> RememberedVectors:
     """The bundled encoder, with the vectors that it has made."""
-    from textveil.library.features import hash_encoder
+    from textveil.library.features import compute_probes
     from textveil.models import load_sentences
 
     model = load_sentences()
-    path = VECTORS / f"{hash_encoder(model.encode)[:16]}.vectors"
+    mark = sha256(compute_probes(model.encode).tobytes()).hexdigest()
+    path = VECTORS / f"{mark[:16]}.vectors"
     return RememberedVectors(lambda: model, model.dimension, path)
 
 
@@ -171,16 +173,6 @@ def read_wikipedia() -> LabelledTexts:
     sentences = list(found)
     order = np.random.default_rng(DEAL_SEED).permutation(len(sentences))[:MOST_PUBLIC]
     return collect([sentences[i] for i in order.tolist()], np.zeros(len(order)))
-
-
-@cache
-def read_default_cells() -> str:
-    """The cells that a library has unless others are asked for."""
-    import inspect
-
-    from textveil.library import make_library
-
-    return str(inspect.signature(make_library).parameters["cells"].default)
 
 
 @cache
@@ -414,7 +406,7 @@ def house() -> Iterator[Row]:
     """Labels that no public text has: clusters, mapped at random to three labels; four truths."""
     _, private, _, judged = deal("AG News")
     everything = [*private.texts, *judged.texts]
-    cells = dict.fromkeys((read_default_cells(), "both"))
+    cells = ("both", "vectors")
     for truth, labels in find_truths(everything):
         own = replace(private, labels=labels[: len(private)])
         theirs = replace(judged, labels=labels[len(private) :])
@@ -621,9 +613,7 @@ def _replace(
 ) -> Iterator[list[str]]:
     """Replaces the first halves of pairs, then the second ones."""
     for number in range(2):
-        which = release_local(
-            library, [pair[number] for pair in pairs], epsilon, 2 * seed + number, level="10"
-        )
+        which = release_local(library, [pair[number] for pair in pairs], epsilon, 2 * seed + number)
         yield [library.texts[i] for i in which.tolist()]
 
 

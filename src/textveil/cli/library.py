@@ -339,7 +339,7 @@ def vary(
 
     writer = Writer.build(endpoint, model, output, workers, max_tokens, dry_run)
     old = Library.read(library)
-    cast_votes = Votes.from_json(_read_json(votes))
+    cast_votes = Votes.parse(_read_json(votes))
     if cast_votes.library.digest != old.digest:
         raise ConfigError(
             f"the votes of {quote_file(votes)} are for another library than {quote_file(library)}"

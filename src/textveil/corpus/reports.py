@@ -55,7 +55,7 @@ def write_reports(path: str | Path, draw: Callable[[], Sequence[Report]]) -> int
         reports = draw()
         with text_streams.open_output(str(target), private=True) as output:
             for report in reports:
-                output.write(text_streams.format_json_line(report.to_json()))
+                output.write(text_streams.format_json_line(report.dump()))
     except BaseException:
         with suppress(OSError):
             if target.stat().st_size == 0:

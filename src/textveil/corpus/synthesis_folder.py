@@ -97,7 +97,7 @@ class Check:
 
 def dump_votes(votes: Votes) -> bytes:
     """Returns the bytes of votes, the same for equal ones."""
-    return json.dumps(votes.to_json(), ensure_ascii=False, indent=1).encode() + b"\n"
+    return json.dumps(votes.dump(), ensure_ascii=False, indent=1).encode() + b"\n"
 
 
 def read_votes(folder: Storage | str | Path) -> Votes:
@@ -116,7 +116,7 @@ def read_votes(folder: Storage | str | Path) -> Votes:
         document = json.loads(content)
     if not isinstance(document, dict):
         raise InputError(f"{name} is not JSON with votes; corpus synthesize writes it")
-    return Votes.from_json(document)
+    return Votes.parse(document)
 
 
 # ---- publishing ----------------------------------------------------------------------------------

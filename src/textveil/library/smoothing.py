@@ -133,7 +133,7 @@ def score_labels(
     """
     evidence = _weigh_evidence(counts, variance, level.sizes.astype(np.float64))
     means = [_average(view, level) for view in views]
-    kernels = [evidence.spread * each @ each.T for each in means]
+    kernels = [evidence.spread * mean @ mean.T for mean in means]
     weights = np.exp(_find_log_weights(evidence, kernels))
     solved = np.linalg.solve(_add_up(evidence, kernels, weights), evidence.rates)
     scores = np.tile(evidence.prior, (len(level.cells), 1))
@@ -245,8 +245,8 @@ def estimate_shares(counts: Values, variance: float, implied: Values) -> Values:
     documents = max(counts.sum(), 1.0)
     noise = cells * variance * (1 - 1 / labels) / documents**2
     distance = ((counted - implied) ** 2).mean()
-    kept = max(0.0, 1 - noise / distance) if distance > 0 else 0.0
-    shares: Values = implied + kept * (counted - implied)
+    trust = max(0.0, 1 - noise / distance) if distance > 0 else 0.0
+    shares: Values = implied + trust * (counted - implied)
     return shares
 
 

@@ -213,7 +213,7 @@ class Votes:
 
     # ---- as JSON ---------------------------------------------------------------------------------
 
-    def to_json(self) -> dict[str, Any]:
+    def dump(self) -> dict[str, Any]:
         """Returns the votes as plain data."""
         return {
             "textveil votes": VERSION,
@@ -230,7 +230,7 @@ class Votes:
         }
 
     @classmethod
-    def from_json(cls, document: Any) -> Self:
+    def parse(cls, document: Any) -> Self:
         """Reads votes from plain data.
 
         Raises:
@@ -675,7 +675,7 @@ class Report:
     epsilon: float
     library: LibraryFacts
 
-    def to_json(self) -> dict[str, Any]:
+    def dump(self) -> dict[str, Any]:
         """Returns the report as plain data."""
         return {
             "textveil report": VERSION,

@@ -402,7 +402,7 @@ class WholeTexts:
             label_names=names,
             randomness=SeededRandomness(seed),
         )
-        votes = tally([report.to_json() for report in reports], self.library)
+        votes = tally([report.dump() for report in reports], self.library)
         made = votes.corpus(self.library, seed=seed, **options)
         assert made.label_ids is not None, "there are labels"
         return self.score_corpus(made.which, made.label_ids)

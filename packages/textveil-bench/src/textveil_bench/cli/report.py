@@ -134,7 +134,7 @@ def _read_gallery(
             raise ConfigError("--votes needs --library: a corpus is made of its texts")
         return []
     public_texts = Library.read(library)
-    counts = None if votes is None else Votes.from_json(_read_json(votes))
+    counts = None if votes is None else Votes.parse(_read_json(votes))
     return [WholeTextGallery(library=public_texts, epsilon=epsilon, votes=counts)]
 
 
