@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from textveil.library import Level, Library, smooth_labels
+from textveil.library import Level, Library
 from textveil.models import SentenceModel
 from textveil.pipeline import (
     Privatizer,
@@ -316,8 +316,10 @@ class WholeTexts:
         """Yields public texts with the labels that they have without any private text.
 
         They are the public labels, and the nearest sentences of classes, if these are the names;
-        the latter are smoothed as those of a release, or only the surest half is taken.
+        the latter as a classifier says that learned them, or only those of the surest half.
         """
+        from sklearn.linear_model import LogisticRegression
+
         library, everything = self.library, np.arange(len(self.library))
         if library.labels is not None and set(library.label_names) == set(self.names):
             order = np.array([self.names.index(name) for name in library.label_names])
@@ -326,8 +328,9 @@ class WholeTexts:
             if level.kind == "classes" and set(level.names) == set(self.names):
                 order = np.array([self.names.index(name) for name in level.names])
                 labels = order[level.cells].astype(np.int64)
-                smoothed = smooth_labels(library.texts, library.decode_vectors(), labels)
-                yield "class sentences", everything, smoothed
+                vectors = library.decode_vectors()
+                classifier = LogisticRegression(max_iter=500).fit(vectors, labels)
+                yield "class sentences", everything, classifier.predict(vectors)
                 pools = [level.find_pool(cell, 0.5) for cell in range(len(level))]
                 surest = np.concatenate(pools)
                 yield "class sentences, surest half", surest, labels[surest]
