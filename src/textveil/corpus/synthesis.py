@@ -48,6 +48,9 @@ from textveil.randomness import SeededRandomness, make_unique_name
 BATCH_ROWS = 2048
 """Rows that are read and encoded at once."""
 
+DRAWN_FILE = "drawn"
+"""The file in the work folder that says that votes were written: no others are drawn for them."""
+
 ProgressCallback = Callable[[str, int, int], None]
 
 
@@ -190,7 +193,7 @@ def synthesize_files(  # noqa: PLR0913 - most are options, given by keyword
     def count(run: str) -> Iterator[Votes]:
         for batch_texts, labels, subjects in _read_batches(paths, fields, report):
             box.add(batch_texts, labels, subjects)
-        with _charge(store, run, box, epsilon):
+        with _charge(store, _name_charge(run, target), box, epsilon):
             yield box.draw(epsilon, None if noise_seed is None else SeededRandomness(noise_seed))
 
     expected = box.build_guarantee(epsilon)
@@ -268,9 +271,16 @@ def _fill_folder(
         run = _begin_run(output, pins, resume=resume)
         work = output.get_folder(WORK_FOLDER)
         if not output.has_file(VOTES_FILE):
+            if DRAWN_FILE in work.list_files():
+                raise ConfigError(
+                    f"the votes of the interrupted run in {quote_file(output.uri)} were drawn, and "
+                    f"their {VOTES_FILE} is gone: put it back, for noise is drawn once; or give "
+                    "the run up with `textveil corpus finish --give-up`"
+                )
             try:
                 with make_votes(run) as votes:
                     _write_votes(output, folders.dump_votes(votes))
+                    work.write(DRAWN_FILE, b"")
             except (OutputError, StoreError):
                 raise  # somebody may be charged: who goes on has the same name, and pays once
             except TextveilError:
@@ -339,7 +349,7 @@ def _begin_run(output: Storage, pins: Mapping[str, Any], *, resume: bool) -> str
             )
         require_same_options(record[folders.KIND], pins)
         for name in work.list_files():
-            if name != RUN_FILE:
+            if name not in (RUN_FILE, DRAWN_FILE):
                 work.delete(name)  # half written by a process that was killed
         return str(record["run"])
     if output.list_files():
@@ -455,11 +465,17 @@ def _require_ledger(store: str | None) -> None:
             _ = opened.ledger  # raises where there is none
 
 
-@contextmanager
-def _charge(store: str | None, run: str, box: BallotBox, epsilon: float) -> Iterator[None]:
-    """Charges all subjects who are counted, before any noise, under the name of the run.
+def _name_charge(run: str, output: Storage) -> str:
+    """Names the charge of a run: a copy of its folder elsewhere draws other noise, and pays anew."""
+    place = output.uri if output.local is None else str(output.local.resolve())
+    return sha256(f"{run}\0{place}".encode(errors="surrogateescape")).hexdigest()
 
-    A run that goes on has the same name, so nobody pays twice for noise that nobody saw.
+
+@contextmanager
+def _charge(store: str | None, key: str, box: BallotBox, epsilon: float) -> Iterator[None]:
+    """Charges all subjects who are counted, before any noise, under the key of the run.
+
+    A run that goes on has the same key, so nobody pays twice for noise that nobody saw.
 
     Raises:
         LimitReached, StoreError: somebody may not be charged; nobody was, and nothing was drawn.
@@ -473,7 +489,7 @@ def _charge(store: str | None, run: str, box: BallotBox, epsilon: float) -> Iter
         reservations = None
         with suppress(LimitReached):
             reservations = charge_subjects(
-                opened, box.subjects, box.build_guarantee(epsilon), key=run
+                opened, box.subjects, box.build_guarantee(epsilon), key=key
             )
         if reservations is None:  # not how many there are, nor who
             raise LimitReached(
