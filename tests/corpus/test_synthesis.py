@@ -845,3 +845,31 @@ def test_votes_that_were_changed_are_refused(comments, tmp_path, library, change
     with pytest.raises(InputError, match=r"not votes of version 1|they were changed"):
         publish_votes(read_votes(tmp_path / "votes.json"), tmp_path / "more", library=library)
     assert not (tmp_path / "more" / "manifest.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda m: m | {"licence": "free"}, "the licence in"),
+        (lambda m: m | {"library": m["library"] | {"licence": "free"}}, "the library in"),
+        (lambda m: m | {"library_alone": {"labels": {"accuracy": 0.1}}}, "the library_alone in"),
+        (lambda m: m | {"options": m["options"] | {"epsilon": 0.1}}, "the options in"),
+        (lambda m: m | {"options": m["options"] | {"inputs": 3}}, "the options in"),
+        (lambda m: m | {"rows": 21}, "other entries"),
+        (lambda m: {name: m[name] for name in m if name != "versions"}, "not what textveil writes"),
+        (lambda m: m | {"parts": None}, "not what textveil writes"),
+        (lambda m: m | {"texts": "many"}, "not what textveil writes"),
+    ],
+)
+def test_a_manifest_that_says_something_else_does_not_pass(
+    comments, tmp_path, library, change, says
+):
+    run(comments, tmp_path / "out", library)
+    path = tmp_path / "out" / "manifest.json"
+    manifest = change(json.loads(path.read_text()))
+    path.write_text(json.dumps({**manifest, "sha256": compute_digest(manifest)}))
+    try:
+        found = " ".join(verify_synthesis(tmp_path / "out", library).differences)
+    except InputError as error:
+        found = str(error)
+    assert says in found

@@ -13,7 +13,7 @@ follows from it, and who goes on reads it. A run that dies before has released n
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -256,7 +256,7 @@ def _fill_folder(
         make_votes: makes the votes, given the name of the run; ends when they are written.
         resume: whether a run may go on.
     """
-    pins = {**_collect_pins(expected, drawing), **more_pins}
+    pins = {**folders.collect_pins(expected, drawing), **more_pins}
     if expected.library.digest != library.digest:
         raise ConfigError(
             f"the votes are for the library {quote(expected.library.name)} "
@@ -313,21 +313,6 @@ def _describe_folder(output: Storage, manifest: Mapping[str, Any]) -> FinishedSy
     return FinishedSynthesis(
         guarantee=folders.read_votes(output).build_guarantee(texts), texts=texts
     )
-
-
-def _collect_pins(guarantee: TextGuarantee, drawing: DrawOptions) -> dict[str, Any]:
-    """Collects the options on which the folder depends: all of them are public."""
-    return {
-        "way": guarantee.way,
-        "library": guarantee.library.digest,
-        "cells": guarantee.library.level,
-        "labels": list(guarantee.labels),
-        "epsilon": guarantee.epsilon,
-        "unit": guarantee.unit,
-        "per_subject": guarantee.per_subject,
-        "noun": guarantee.subject,
-        **asdict(drawing),
-    }
 
 
 def _begin_run(output: Storage, pins: Mapping[str, Any], *, resume: bool) -> str:

@@ -192,7 +192,9 @@ class FeatureMap:
         Raises:
             ConfigError: it is not the one that the library was made with.
         """
-        model = load_sentences(self.encoder_source)
+        # One at a time: a batch changes the last bits of other encoders' vectors, and so a cell.
+        batch = {} if self.encoder_source is None else {"batch": 1}
+        model = load_sentences(self.encoder_source, **batch)
         if not self._knows(compute_probes(model.encode)):
             raise ConfigError(
                 f"the library was made with another version of the sentence encoder {self.encoder}: "

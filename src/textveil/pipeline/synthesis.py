@@ -593,7 +593,9 @@ def check_label_names(names: Sequence[str]) -> None:
     if len(set(names)) < len(names) or not all(
         name.strip() and name.isprintable() for name in names
     ):
-        raise ConfigError("the names of labels must be different lines of text, and none empty")
+        raise ConfigError(
+            "the names of labels must be different ones, each a line of text, and none empty"
+        )
 
 
 def find_labels(labels: Sequence[str] | None, names: Sequence[str], n: int) -> tuple[Ids, Flags]:
