@@ -17,7 +17,7 @@ from textveil import Privatizer, __version__
 from textveil.corpus import CorpusStatement, RowOptions, verify
 from textveil.corpus.loss_histogram import LossHistogram, compute_loss
 from textveil.corpus.part_worker import _count_words
-from textveil.corpus.release import _compute_digest
+from textveil.corpus.release import compute_digest
 from textveil.errors import InputError
 from textveil.files import formats
 from textveil.guarantee import condense, summarize
@@ -317,7 +317,7 @@ def test_releases_of_other_versions_are_read_or_refused_by_name(tmp_path):
         found["statement"] = {
             name: each for name, each in found["statement"].items() if name not in without
         }
-        path.write_text(json.dumps(found | {"sha256": _compute_digest(found)}))
+        path.write_text(json.dumps(found | {"sha256": compute_digest(found)}))
 
     rewrite(1, ("date", "title", "facts", "sections"))
     assert verify(tmp_path / "out") == []
