@@ -5,6 +5,7 @@ import errno
 import gzip
 import json
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -314,6 +315,23 @@ t.run(Path(sys.argv[2]), Path(sys.argv[3]), Library.read(sys.argv[4]))
 """
 
 
+def test_votes_that_were_deleted_are_not_drawn_again(comments, tmp_path, library, monkeypatch):
+    out = tmp_path / "out"
+    with monkeypatch.context() as broken:
+        broken.setattr(synthesis_folder, "publish", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            run(comments, out, library)
+    votes = (out / "votes.json").read_bytes()
+    (out / "votes.json").unlink()
+    for _ in range(2):
+        with pytest.raises(ConfigError, match=r"votes.json is gone: put it back.*--give-up"):
+            run(comments, out, library, resume=True)
+    (out / "votes.json").write_bytes(votes)
+    run(comments, out, library, resume=True)
+    assert names(out) == FINISHED
+    assert (out / "votes.json").read_bytes() == votes
+
+
 @pytest.mark.parametrize(
     ("where", "is_drawn"),
     [
@@ -574,6 +592,21 @@ def test_every_subject_is_charged_once(comments, tmp_path, library, store, monke
     assert {spent[key] for key in spent if key[1] == "ldp"} == {2.0}
 
 
+def test_a_copied_folder_pays_anew(comments, tmp_path, library, store, monkeypatch):
+    """Two folders of one run draw twice: whoever is in both loses twice, and is charged so."""
+    out, copy = tmp_path / "out", tmp_path / "copy"
+    with monkeypatch.context() as broken:
+        broken.setattr(synthesis, "_write_votes", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            run(comments, out, library, store=store)
+    shutil.copytree(out, copy)
+    run(comments, out, library, store=store, resume=True)
+    run(comments, copy, library, store=store, resume=True)
+    assert (out / "votes.json").read_bytes() != (copy / "votes.json").read_bytes()
+    spent = accounts(store)
+    assert {spent[key] for key in spent if key[1] == "central"} == {2.0}
+
+
 def test_a_limit_stops_all(comments, tmp_path, library, store):
     from textveil.session import SessionStore
 
@@ -783,3 +816,65 @@ def test_damaged_votes(comments, tmp_path, library):
         with pytest.raises((InputError, ConfigError)):
             publish_votes(read_votes(votes), tmp_path / "more", library=library)
     assert not (tmp_path / "more" / "manifest.json").exists()
+
+
+# ---- votes from strangers ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"seeded": 0},
+        {"epsilon": True},
+        {"epsilon": "1"},
+        {"subject": "\x1b[2J"},
+        {"subject": ["customer"]},
+        {"label_names": ["a", "a", "b"]},
+        {"label_names": ["a", "b", "\x1b[2J"]},
+        {"counts": [[1.7] * 6] * 3},
+        {"counts": [[True] * 6] * 3},
+        {"library": {"licence": "free"}},
+        {"library": {"source": "\x1b[2J"}},
+        {"library": {"digest": None}},
+        {"library": {"level": None}},
+        {"library": {"texts": "many"}},
+    ],
+)
+def test_votes_that_were_changed_are_refused(comments, tmp_path, library, change):
+    """What statements say of the library is what it says itself; nothing is printed that is no line."""
+    run(comments, tmp_path / "out", library)
+    document = json.loads((tmp_path / "out" / "votes.json").read_text())
+    if "library" in change:
+        change = {"library": document["library"] | change["library"]}
+    (tmp_path / "votes.json").write_text(json.dumps(document | change))
+    with pytest.raises(InputError, match=r"not votes of version 1|they were changed"):
+        publish_votes(read_votes(tmp_path / "votes.json"), tmp_path / "more", library=library)
+    assert not (tmp_path / "more" / "manifest.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda m: m | {"licence": "free"}, "the licence in"),
+        (lambda m: m | {"library": m["library"] | {"licence": "free"}}, "the library in"),
+        (lambda m: m | {"library_alone": {"labels": {"accuracy": 0.1}}}, "the library_alone in"),
+        (lambda m: m | {"options": m["options"] | {"epsilon": 0.1}}, "the options in"),
+        (lambda m: m | {"options": m["options"] | {"inputs": 3}}, "the options in"),
+        (lambda m: m | {"rows": 21}, "other entries"),
+        (lambda m: {name: m[name] for name in m if name != "versions"}, "not what textveil writes"),
+        (lambda m: m | {"parts": None}, "not what textveil writes"),
+        (lambda m: m | {"texts": "many"}, "not what textveil writes"),
+    ],
+)
+def test_a_manifest_that_says_something_else_does_not_pass(
+    comments, tmp_path, library, change, says
+):
+    run(comments, tmp_path / "out", library)
+    path = tmp_path / "out" / "manifest.json"
+    manifest = change(json.loads(path.read_text()))
+    path.write_text(json.dumps({**manifest, "sha256": compute_digest(manifest)}))
+    try:
+        found = " ".join(verify_synthesis(tmp_path / "out", library).differences)
+    except InputError as error:
+        found = str(error)
+    assert says in found

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.corpus.test_corpus import StopError, content, names, validator
 from tests.tiny_library import CANARY, PATTERNS, PRIVATE, make_tiny_library
@@ -21,10 +22,12 @@ from textveil.corpus import (
     finish,
     part_worker,
     runs,
+    survey,
     verify,
 )
 from textveil.errors import ConfigError, InputError
 from textveil.library import Library
+from textveil.pipeline import TextPrivatizer
 from textveil.randomness import KeyedRandomness
 
 __all__ = ["validator"]
@@ -336,3 +339,65 @@ def test_other_processes_draw_the_same(rows, tmp_path, library, monkeypatch) -> 
     with executor(2) as two:
         run(rows, tmp_path / "there", library, executor=two)
     assert content(tmp_path / "here") == content(tmp_path / "there")
+
+
+# ---- what stands around a text is a part of it ---------------------------------------------------
+
+
+PLAIN = [f"note {i}" for i in range(ROWS)]
+ODD = [f'"so", note {i}, he said, twice,  ' for i in range(ROWS)]
+
+
+def write_table(path: Path, texts: list[str], kind: str) -> Path:
+    """Writes texts in the way that writers of such files do."""
+    ends = ["\r\n" if "," in text else "\n" for text in texts]
+    rows = {
+        "txt": [f"{text}{end}" for text, end in zip(texts, ends, strict=True)],
+        "jsonl": [json.dumps({"n": i, "text": text}) + "\n" for i, text in enumerate(texts)],
+        "csv": ["n,text\n"]
+        + [
+            f'{i},"{text.replace(chr(34), chr(34) * 2)}"\n' if "," in text else f"{i},{text}\n"
+            for i, text in enumerate(texts)
+        ],
+    }[kind]
+    path.write_bytes("".join(rows).encode())
+    return path
+
+
+@pytest.mark.parametrize(
+    ("kind", "others"), [("txt", ""), ("jsonl", "drop"), ("csv", ""), ("csv", "copy")]
+)
+def test_quotes_ends_and_sizes_of_texts_change_nothing(
+    tmp_path, library, monkeypatch, kind, others
+) -> None:
+    """With equal draws, all files are equal: in nothing else do they follow from the texts."""
+    monkeypatch.setattr(
+        TextPrivatizer, "_draw", lambda self, cells, *_: (cells * 0, np.zeros_like(cells))
+    )
+    for room in (survey, part_worker):  # as if the odd texts were long
+        monkeypatch.setattr(room, "BATCH_CHARACTERS", 60)
+    monkeypatch.setattr(survey, "MAX_PART_CHARACTERS", 60)
+    folders = []
+    for name, texts in (("plain", PLAIN), ("odd", ODD)):
+        path = write_table(tmp_path / f"{name}.{kind}", texts, kind)
+        part_worker._PRIVATIZERS.clear()
+        options = {"ids": "row"} if kind == "txt" else {}
+        run(path, tmp_path / name, library, others=others, **options)
+        folders.append(
+            {file: (tmp_path / name / file).read_bytes() for file in names(tmp_path / name)}
+        )
+    plain, odd = (
+        {name: content for name, content in folder.items() if name.startswith(("part", "sources"))}
+        for folder in folders
+    )
+    assert plain == odd
+    assert len(plain) == 6
+    assert folders[0].keys() == folders[1].keys()
+
+
+def test_json_and_repr_do_not_say_how_long_a_text_took() -> None:
+    privatizer = TextPrivatizer(make_tiny_library(), epsilon=4)
+    result = privatizer.privatize(PRIVATE["pets"])
+    assert result.seconds > 0
+    assert "seconds" not in result.to_json()
+    assert "seconds" not in repr(result)

@@ -211,3 +211,13 @@ def test_a_label_that_may_be_private_is_not_suggested():
 def test_only_frames_are_synthesized():
     with pytest.raises(ConfigError, match="pandas or polars"):
         frames.synthesize(rows(), **OPTIONS)
+
+
+def test_numbers_of_rows_that_say_which_were_taken_out_are_refused():
+    frame = pandas.DataFrame({"text": rows(3)["text"]})
+    assert list(frames.privatize(frame, VEIL)[0].index) == [0, 1, 2]
+    for part in (frame.iloc[1:], frame.iloc[::2], frame.iloc[::-1]):
+        with pytest.raises(InputError, match="'index'"):
+            frames.privatize(part, VEIL)
+        released, _ = frames.privatize(part.reset_index(drop=True), VEIL)
+        assert list(released.index) == list(range(len(part)))

@@ -275,6 +275,15 @@ def test_no_request_holds_anything_private(openai_server, read_journal, folder, 
     assert new.options["votes"] == [{"epsilon": pytest.approx(1, abs=1e-3), "unit": "document"}]
     assert "varied by echo after votes at epsilon 1" in new.source
     assert set(new.texts) & set(library.texts)
+
+    # another round with the same model and epsilon: both are said, for they add up
+    again = synthesize([row["text"] for row in private], library=new, epsilon=1, level="6")
+    (folder / "again.json").write_text(json.dumps(again.votes.to_json()))
+    varied = ("library", "vary", "new.library", *said, "--count", "24")
+    assert cli.main([*varied, "--votes", "again.json", "-o", "newer.library"]) == 0
+    newer = Library.read("newer.library")
+    assert "at epsilon 1 for one document and 1 for one document" in newer.source
+    assert len(newer.options["votes"]) == 2
     for private_word in (*CANARIES, str(PRIVATE_COUNT)):
         kept = (folder / "new.library.written.jsonl").read_text() + str(new.describe())
         assert private_word not in kept

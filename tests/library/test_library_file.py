@@ -167,3 +167,43 @@ def test_a_level_that_is_not_there(notes_library):
     assert notes_library.get_level("16").name == "16"
     with pytest.raises(ConfigError, match="it has labels, classes, 6, 16"):
         notes_library.get_level("30")
+
+
+# ---- from strangers ------------------------------------------------------------------------------
+
+
+def test_a_small_file_that_unpacks_to_a_large_one_is_refused_unread(path, tmp_path, monkeypatch):
+    with np.load(path) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    content = io.BytesIO()
+    np.savez_compressed(content, **arrays, more=np.zeros(1 << 27, np.uint8))
+    target = tmp_path / "bomb.library"
+    target.write_bytes(content.getvalue())
+    monkeypatch.setattr(np, "load", lambda *_, **__: pytest.fail("it was unpacked"))
+    with pytest.raises(InputError, match="not a library, or damaged"):
+        Library.read(target)
+
+
+def test_texts_are_known_although_their_fingerprints_were_left_out(notes_library, tmp_path):
+    target = tmp_path / "shy.library"
+    replace(notes_library, fingerprints=np.zeros(0, np.uint64)).save(target)
+    shy = Library.read(target)
+    assert shy.contains([notes_library.texts[0].upper(), "nothing like it"]).tolist() == [
+        True,
+        False,
+    ]
+    with pytest.raises(InputError, match="stand in it"):
+        shy.refuse([notes_library.texts[0]])
+
+
+@pytest.mark.parametrize("share", [0, -1, 2, float("nan")])
+def test_a_level_without_a_share_of_texts_is_refused(notes_library, share):
+    levels = (replace(notes_library.levels[0], share=share), *notes_library.levels[1:])
+    with pytest.raises(ConfigError, match="share above 0"):
+        replace(notes_library, levels=levels)
+
+
+def test_labels_that_have_no_name_are_refused(notes_library):
+    for labels in (notes_library.labels[:-1], notes_library.labels + 1):
+        with pytest.raises(ConfigError, match="a label for each text"):
+            replace(notes_library, labels=labels)

@@ -210,3 +210,16 @@ def test_its_own_texts_are_known(notes_library):
     with pytest.raises(InputError, match="2 of the texts given stand in it") as raised:
         notes_library.refuse([own, own, TEXTS[0]])
     assert own not in str(raised.value)
+
+
+@pytest.mark.parametrize(("source", "options"), [(None, {}), ("owner/encoder", {"batch": 1})])
+def test_another_encoder_encodes_one_text_at_a_time(notes_library, monkeypatch, source, options):
+    """The vectors of another encoder change with the batch, if only in their last bits."""
+    bundled, asked = features_module.load_sentences(), []
+    monkeypatch.setattr(
+        features_module,
+        "load_sentences",
+        lambda *given, **more: asked.append((given, more)) or bundled,
+    )
+    replace(notes_library.features, encoder_source=source).compute(["a text"])
+    assert asked == [((source,), options)]

@@ -334,6 +334,7 @@ def vary(
     which their epsilon covers. A vote on the new library is a further release: its epsilon adds to
     that of the votes used here.
     """
+    from textveil.guarantee import format_number, join_parts
     from textveil.library import Library, plan_variations
     from textveil.pipeline import Votes
 
@@ -350,7 +351,9 @@ def vary(
     if written is None:
         return
     vote = {"epsilon": cast_votes.guarantee.epsilon, "unit": cast_votes.unit}
-    source = f"varied by {model} after votes at epsilon {vote['epsilon']:g} for one {vote['unit']}"
+    spent = [*old.options.get("votes", ()), vote]  # of all rounds, for they add up
+    bounds = [f"{format_number(each['epsilon'])} for one {each['unit']}" for each in spent]
+    source = f"varied by {model} after votes at epsilon {join_parts(bounds)}"
     write_library(
         writer.target,
         **_join_variations(old, plan, rows.tolist(), written),
@@ -364,7 +367,7 @@ def vary(
         made_with={
             "model": model,
             "prompts": plan.digest,
-            "votes": [*old.options.get("votes", ()), vote],
+            "votes": spent,
         },
     )
 

@@ -416,7 +416,9 @@ def _say_finished(
 
 
 def _describe_left_out(finished: synthesis.FinishedSynthesis) -> list[str]:
-    """Describes what was not counted, for the curator alone."""
+    """Describes what was not counted, for the curator alone: on a terminal, for others are logs."""
+    if not progress.is_terminal():
+        return [] if finished.counted is None else [_UNSAID]
     parts = [f"{number:,} ({reason})" for reason, number in finished.left_out.items() if number]
     sentences = [f"not counted were {join_parts(parts)}"] if parts else []
     if finished.counted == 0:
@@ -424,6 +426,9 @@ def _describe_left_out(finished: synthesis.FinishedSynthesis) -> list[str]:
     if not sentences:
         return []
     return [f"For you alone, covered by no bound and not to be passed on: {'; '.join(sentences)}."]
+
+
+_UNSAID = "Whether documents were not counted, and why, is private: it is said on a terminal alone."
 
 
 def _show_progress() -> AbstractContextManager[progress.ProgressCallback]:

@@ -30,9 +30,11 @@ from textveil.corpus.loss_histogram import LossHistogram, compute_loss
 from textveil.corpus.mapping import MappingStore, SubjectMapping
 from textveil.corpus.release_key import KeyHandle, compute_mark
 from textveil.corpus.rows import Labels, RowOptions
-from textveil.corpus.survey import PartCut, build_row_hash, update_hash
+from textveil.corpus.survey import UNBOUNDED, PartCut, build_row_hash, update_hash
 from textveil.errors import ConfigError, InputError
 from textveil.files import Batch, formats, storage
+from textveil.files.format_contract import BATCH_CHARACTERS
+from textveil.files.pieces import LineBatch
 from textveil.files.storage import Storage
 from textveil.files.text_streams import format_json_line
 from textveil.guarantee import Guarantee, TextGuarantee, condense, summarize
@@ -134,13 +136,24 @@ class PartWorker:
             formats.open_file(part.path, packing=source.packing) as file,
         ):
             batches = source.format.read_batches(
-                file, source.columns, start=part.cut.start, stop=part.cut.stop
+                file,
+                source.columns,
+                start=part.cut.start,
+                stop=part.cut.stop,
+                characters=(  # as the survey has read them
+                    UNBOUNDED if isinstance(privatizer, TextPrivatizer) else BATCH_CHARACTERS
+                ),
             )
             # Hashed behind the compressor: `verify` compares files as they are stored.
             with formats.open_compressor(hashing_stream.redirect(target), source.packing) as packed:
                 releases = state.release_batches(batches, source.columns.texts, part)
                 source.format.write(
-                    head, releases, packed, self.options.select_fields(source.columns)
+                    head,
+                    releases,
+                    packed,
+                    self.options.select_fields(
+                        source.columns, anew=isinstance(privatizer, TextPrivatizer)
+                    ),
                 )
             # before the part is there: what is released can be restored
             if self.mapping is not None:
@@ -253,7 +266,11 @@ class _PartState:
                 totals[:] = totals[0] + 1, totals[1] + micro, totals[2] + words
             self.rows += len(batch)
             self.copied += _count_words(self._yield_copied(batch))
-            yield batch, releases
+            is_whole = isinstance(self.privatizer, TextPrivatizer)
+            yield (
+                batch.spell_anew() if is_whole and isinstance(batch, LineBatch) else batch,
+                releases,
+            )
         # Read last, so that a change of the file while its rows were read shows, too.
         identity = rows_hash.hexdigest(), self.rows, storage.read_fingerprint(part.path)
         if identity != (part.cut.digest, part.cut.rows, part.state):

@@ -158,10 +158,18 @@ class RowOptions:
             columns=columns,
         )
 
-    def select_fields(self, columns: TextColumns) -> tuple[str, ...] | None:
-        """Returns the fields to write; None for all."""
-        if self.others != "drop":
+    def select_fields(self, columns: TextColumns, *, anew: bool = False) -> tuple[str, ...] | None:
+        """Returns the fields to write; None for all, in rows as they stand in the file.
+
+        Args:
+            columns: of the file.
+            anew: write rows anew where all fields are known, because spaces and ends of lines
+                around a text are a part of it.
+        """
+        if self.others == "copy" or (not self.others and not anew):
             return None
+        if not self.others:
+            return (*self.labels, *columns.texts)
         return (*(() if self.id is None else (self.id,)), *columns.texts)
 
 

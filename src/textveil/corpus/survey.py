@@ -22,7 +22,7 @@ from textveil.corpus.rows import Labels, RowOptions
 from textveil.errors import ConfigError, InputError, MissingExtra, TextveilError, UnknownName
 from textveil.files import Batch, formats
 from textveil.files.fields import UnknownField
-from textveil.files.format_contract import BATCH_ROWS
+from textveil.files.format_contract import BATCH_CHARACTERS, BATCH_ROWS
 from textveil.files.storage import Storage
 
 Marks = NDArray[np.uint64]
@@ -39,6 +39,9 @@ MAX_PART_CHARACTERS = 1 << 25
 
 However few rows it has.
 """
+
+UNBOUNDED = 1 << 62
+"""The characters of a part or batch of whole texts: its rows must not follow from their lengths."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,6 +153,8 @@ class FileSurveyor:
             )
             start, first, rows, characters, content = at, first + rows, 0, 0, build_row_hash(key)
 
+        is_whole = self.check is not None
+        limit = UNBOUNDED if is_whole else MAX_PART_CHARACTERS
         at, file_hash = 0, build_row_hash(key)
         ordered = source.format.is_packable  # read from front to back, all of it
         with formats.open_file(
@@ -158,7 +163,11 @@ class FileSurveyor:
             **({"observer": file_hash.update} if ordered else {}),
         ) as stream:
             for batch in source.format.read_batches(
-                stream, source.columns, rows=min(BATCH_ROWS, self.rows), keep_others=False
+                stream,
+                source.columns,
+                rows=min(BATCH_ROWS, self.rows),
+                characters=UNBOUNDED if is_whole else BATCH_CHARACTERS,
+                keep_others=False,
             ):
                 labels = Labels.read(batch, self.options, file=file.number, first=first + rows)
                 if self.check is not None:
@@ -171,7 +180,7 @@ class FileSurveyor:
                 )
                 other_fields |= batch.other_fields
                 rows, at = rows + len(batch), batch.end
-                if rows >= self.rows or characters >= MAX_PART_CHARACTERS:
+                if rows >= self.rows or characters >= limit:
                     end_part(at)
         if rows or (at > start and not parts):
             end_part(at)

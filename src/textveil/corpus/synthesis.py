@@ -13,7 +13,7 @@ follows from it, and who goes on reads it. A run that dies before has released n
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,9 @@ from textveil.randomness import SeededRandomness, make_unique_name
 
 BATCH_ROWS = 2048
 """Rows that are read and encoded at once."""
+
+DRAWN_FILE = "drawn"
+"""The file in the work folder that says that votes were written: no others are drawn for them."""
 
 ProgressCallback = Callable[[str, int, int], None]
 
@@ -192,7 +195,7 @@ def synthesize_files(  # noqa: PLR0913 - most are options, given by keyword
     def count(run: str) -> Iterator[Votes]:
         for batch_texts, labels, subjects in _read_batches(paths, fields, report):
             box.add(batch_texts, labels, subjects)
-        with _charge(store, run, box, epsilon):
+        with _charge(store, _name_charge(run, target), box, epsilon):
             yield box.draw(epsilon, None if noise_seed is None else SeededRandomness(noise_seed))
 
     expected = box.build_guarantee(epsilon)
@@ -255,7 +258,7 @@ def _fill_folder(
         make_votes: makes the votes, given the name of the run; ends when they are written.
         resume: whether a run may go on.
     """
-    pins = {**_collect_pins(expected, drawing), **more_pins}
+    pins = {**folders.collect_pins(expected, drawing), **more_pins}
     if expected.library.digest != library.digest:
         raise ConfigError(
             f"the votes are for the library {quote(expected.library.name)} "
@@ -270,9 +273,16 @@ def _fill_folder(
         run = _begin_run(output, pins, resume=resume)
         work = output.get_folder(WORK_FOLDER)
         if not output.has_file(VOTES_FILE):
+            if DRAWN_FILE in work.list_files():
+                raise ConfigError(
+                    f"the votes of the interrupted run in {quote_file(output.uri)} were drawn, and "
+                    f"their {VOTES_FILE} is gone: put it back, for noise is drawn once; or give "
+                    "the run up with `textveil corpus finish --give-up`"
+                )
             try:
                 with make_votes(run) as votes:
                     _write_votes(output, folders.dump_votes(votes))
+                    work.write(DRAWN_FILE, b"")
             except (OutputError, StoreError):
                 raise  # somebody may be charged: who goes on has the same name, and pays once
             except TextveilError:
@@ -307,21 +317,6 @@ def _describe_folder(output: Storage, manifest: Mapping[str, Any]) -> FinishedSy
     )
 
 
-def _collect_pins(guarantee: TextGuarantee, drawing: DrawOptions) -> dict[str, Any]:
-    """Collects the options on which the folder depends: all of them are public."""
-    return {
-        "way": guarantee.way,
-        "library": guarantee.library.digest,
-        "cells": guarantee.library.level,
-        "labels": list(guarantee.labels),
-        "epsilon": guarantee.epsilon,
-        "unit": guarantee.unit,
-        "per_subject": guarantee.per_subject,
-        "noun": guarantee.subject,
-        **asdict(drawing),
-    }
-
-
 def _begin_run(output: Storage, pins: Mapping[str, Any], *, resume: bool) -> str:
     """Begins a run or goes on with one, and returns its name."""
     work = output.get_folder(WORK_FOLDER)
@@ -341,7 +336,7 @@ def _begin_run(output: Storage, pins: Mapping[str, Any], *, resume: bool) -> str
             )
         require_same_options(record[folders.KIND], pins)
         for name in work.list_files():
-            if name != RUN_FILE:
+            if name not in (RUN_FILE, DRAWN_FILE):
                 work.delete(name)  # half written by a process that was killed
         return str(record["run"])
     if output.list_files():
@@ -457,11 +452,17 @@ def _require_ledger(store: str | None) -> None:
             _ = opened.ledger  # raises where there is none
 
 
-@contextmanager
-def _charge(store: str | None, run: str, box: BallotBox, epsilon: float) -> Iterator[None]:
-    """Charges all subjects who are counted, before any noise, under the name of the run.
+def _name_charge(run: str, output: Storage) -> str:
+    """Names the charge of a run: a copy of its folder elsewhere draws other noise, and pays anew."""
+    place = output.uri if output.local is None else str(output.local.resolve())
+    return sha256(f"{run}\0{place}".encode(errors="surrogateescape")).hexdigest()
 
-    A run that goes on has the same name, so nobody pays twice for noise that nobody saw.
+
+@contextmanager
+def _charge(store: str | None, key: str, box: BallotBox, epsilon: float) -> Iterator[None]:
+    """Charges all subjects who are counted, before any noise, under the key of the run.
+
+    A run that goes on has the same key, so nobody pays twice for noise that nobody saw.
 
     Raises:
         LimitReached, StoreError: somebody may not be charged; nobody was, and nothing was drawn.
@@ -475,7 +476,7 @@ def _charge(store: str | None, run: str, box: BallotBox, epsilon: float) -> Iter
         reservations = None
         with suppress(LimitReached):
             reservations = charge_subjects(
-                opened, box.subjects, box.build_guarantee(epsilon), key=run
+                opened, box.subjects, box.build_guarantee(epsilon), key=key
             )
         if reservations is None:  # not how many there are, nor who
             raise LimitReached(

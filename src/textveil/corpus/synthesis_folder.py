@@ -23,10 +23,17 @@ from textveil import __version__
 from textveil.corpus.part_worker import RUN_FILE, WORK_FOLDER
 from textveil.corpus.plan import MANIFEST_FILE, lock_output
 from textveil.corpus.release import MARKDOWN_FILE, PAGE_FILE, PART_FILE, compute_digest
-from textveil.errors import ConfigError, InputError, quote, quote_file, quote_short
+from textveil.errors import (
+    ConfigError,
+    InputError,
+    TextveilError,
+    quote,
+    quote_file,
+    quote_short,
+)
 from textveil.files import text_streams
 from textveil.files.storage import Storage
-from textveil.guarantee import format_count
+from textveil.guarantee import TextGuarantee, format_count
 from textveil.library import Library, Smoothing, describe_baseline
 from textveil.pipeline import Synthesis, Votes
 from textveil.pipeline.synthesis import DEFAULT_COUNT, MAX_COUNT, Count
@@ -122,6 +129,21 @@ def read_votes(folder: Storage | str | Path) -> Votes:
 # ---- publishing ----------------------------------------------------------------------------------
 
 
+def collect_pins(guarantee: TextGuarantee, drawing: DrawOptions) -> dict[str, Any]:
+    """Collects the options on which the folder depends: all of them are public."""
+    return {
+        "way": guarantee.way,
+        "library": guarantee.library.digest,
+        "cells": guarantee.library.level,
+        "labels": list(guarantee.labels),
+        "epsilon": guarantee.epsilon,
+        "unit": guarantee.unit,
+        "per_subject": guarantee.per_subject,
+        "noun": guarantee.subject,
+        **asdict(drawing),
+    }
+
+
 def publish(
     output: Storage,
     votes: Votes,
@@ -150,18 +172,11 @@ def publish(
         output.write(name, content, subfolder=WORK_FOLDER)
         parts.append({"name": name, "rows": size, "bytes": len(content), **_sign(content)})
     manifest = {
-        "version": VERSION,
-        "kind": KIND,
         "textveil": __version__,
         "date": get_date(),
         "versions": _collect_versions(),
-        "library": {**vars(votes.library)},
-        "library_alone": dict(library.facts),
-        "licence": library.licence,
+        **_describe_corpus(corpus),
         "options": dict(options),
-        "texts": len(corpus),
-        "statement": corpus.guarantee.to_json(),
-        "votes_sha256": _sign(dump_votes(votes))["sha256"],
         "parts": parts,
     }
     sheets = render_statement(votes, library, manifest)
@@ -174,6 +189,21 @@ def publish(
     document = json.dumps(manifest, ensure_ascii=False, allow_nan=False, indent=1)
     output.write(MANIFEST_FILE, document.encode() + b"\n", subfolder=WORK_FOLDER)
     return manifest
+
+
+def _describe_corpus(corpus: Synthesis) -> dict[str, Any]:
+    """Returns what a manifest says that follows from votes and library alone."""
+    votes, library = corpus.votes, corpus.library
+    return {
+        "version": VERSION,
+        "kind": KIND,
+        "library": {**vars(votes.library)},
+        "library_alone": dict(library.facts),
+        "licence": library.licence,
+        "texts": len(corpus),
+        "statement": corpus.guarantee.to_json(),
+        "votes_sha256": _sign(dump_votes(votes))["sha256"],
+    }
 
 
 def get_date() -> str:
@@ -360,6 +390,16 @@ def verify_synthesis(folder: str | Path, library: Library) -> Check:
     """
     output = Storage(str(folder))
     manifest = read_manifest(output)
+    try:
+        return _verify_manifest(output, manifest, library)
+    except TextveilError:
+        raise
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+        problem = f"the {MANIFEST_FILE} in {quote_file(output.uri)} is not what textveil writes"
+    raise InputError(problem)
+
+
+def _verify_manifest(output: Storage, manifest: dict[str, Any], library: Library) -> Check:
     differences = list(_find_strangers(output, manifest))
     if any(line.startswith(VOTES_FILE) for line in differences):
         return Check(differences=tuple(differences))
@@ -375,13 +415,29 @@ def verify_synthesis(folder: str | Path, library: Library) -> Check:
         )
     corpus = votes.corpus(library, **asdict(drawing))
     differences += _compare_rows(output, manifest, corpus, with_labels=not notes)
-    if manifest["statement"] != json.loads(json.dumps(corpus.guarantee.to_json())):
-        differences.append(f"the statement in {MANIFEST_FILE} does not follow from {VOTES_FILE}")
+    differences += _compare_manifest(manifest, corpus)
     if manifest["textveil"] == __version__:
         for name, content in render_statement(votes, library, manifest).items():
             if output.has_file(name) and output.read(name) != content:
                 differences.append(f"{name} does not follow from {VOTES_FILE} and the library")
     return Check(differences=tuple(dict.fromkeys(differences)), notes=tuple(notes))
+
+
+def _compare_manifest(manifest: Mapping[str, Any], corpus: Synthesis) -> Iterator[str]:
+    """Yields a line for each entry of the manifest that says something else, or is none."""
+    expected = json.loads(json.dumps(_describe_corpus(corpus)))
+    for name, value in expected.items():
+        if manifest.get(name) != value:
+            yield f"the {name} in {MANIFEST_FILE} does not follow from {VOTES_FILE} and the library"
+    others = {"textveil", "date", "versions", "options", "parts", "statement_sha256", "sha256"}
+    if manifest.keys() != expected.keys() | others:
+        yield f"{MANIFEST_FILE} has other entries than every release has"
+    drawing = DrawOptions(**{name: manifest["options"][name] for name in vars(DrawOptions())})
+    pins = json.loads(json.dumps(collect_pins(corpus.votes.guarantee, drawing)))
+    if "votes" in manifest["options"]:  # drawn from votes that were there
+        pins["votes"] = expected["votes_sha256"]
+    if manifest["options"] != pins:
+        yield f"the options in {MANIFEST_FILE} do not follow from {VOTES_FILE}"
 
 
 def _find_strangers(output: Storage, manifest: Mapping[str, Any]) -> Iterator[str]:

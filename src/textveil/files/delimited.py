@@ -98,7 +98,10 @@ class Delimited(LineFormat):
             self._check_record(
                 number, record, [span for i, span in enumerate(spans) if i not in texts]
             )
-            cells = {name: self._build_cell(record, *spans[i], width) for name, i in places.items()}
+            cells = {
+                name: self._build_cell(record, *spans[i], head.cells[i], width)
+                for name, i in places.items()
+            }
             yield FileRow(
                 record, cells, other_names, [_read_value(record, *spans[i]) for i in other_places]
             )
@@ -110,14 +113,14 @@ class Delimited(LineFormat):
         """
         return (self.delimiter.join(cells.values()) or '""') + "\n"
 
-    def _build_cell(self, record: str, start: int, end: int, width: int) -> FieldCell:
-        is_quoted = record.startswith('"', start)
-        spell = (
-            _quote_text
-            if is_quoted
-            else partial(_quote_if_needed, delimiter=self.delimiter, alone=width == 1)
+    def _build_cell(self, record: str, start: int, end: int, title: str, width: int) -> FieldCell:
+        if_needed = partial(_quote_if_needed, delimiter=self.delimiter, alone=width == 1)
+        # Quotes of the old text may say that it has a comma; those of the title say nothing of it.
+        spell, spell_anew = (
+            _quote_text if is_quoted else if_needed
+            for is_quoted in (record.startswith('"', start), title.startswith('"'))
         )
-        return FieldCell(start, end, _read_value(record, start, end), spell)
+        return FieldCell(start, end, _read_value(record, start, end), spell, spell_anew)
 
     def read_records(
         self, file: BinaryIO, *, names: Sequence[str] = (), quoted: bool = True

@@ -9,7 +9,7 @@ Not here: how a format cuts a file into pieces (`text`, `jsonl`, `delimited`).
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import BinaryIO, ClassVar, NamedTuple
 
@@ -29,13 +29,15 @@ class FieldCell(NamedTuple):
         start: where it begins in the row.
         end: where it ends.
         value: None where the row has none.
-        spell: how another text is written there.
+        spell: how another text is written there, in the manner of the old one.
+        spell_anew: how a text is written that says nothing of the old one; None for the same way.
     """
 
     start: int
     end: int
     value: str | None
     spell: Callable[[str], str] = str
+    spell_anew: Callable[[str], str] | None = None
 
     def __repr__(self) -> str:
         return "FieldCell()"
@@ -73,6 +75,15 @@ class FileRow(NamedTuple):
             )
         return spellings
 
+    def spell_anew(self) -> "FileRow":
+        """Returns the row, whose new texts will be written in no manner of the old ones."""
+        return self._replace(
+            cells={
+                name: cell._replace(spell=cell.spell_anew or cell.spell)
+                for name, cell in self.cells.items()
+            }
+        )
+
     def replace_texts(self, texts: Mapping[str, str | None]) -> str:
         """Returns the row with other texts, and all else unchanged."""
         spellings, parts, at = self.spell_fields(texts), [], 0
@@ -103,6 +114,15 @@ class LineBatch:
     def other_fields(self) -> frozenset[str]:
         """The fields that were not asked for."""
         return frozenset(chain.from_iterable(row.other_names for row in self.rows))
+
+    def spell_anew(self) -> "LineBatch":
+        """Returns the batch, whose new texts will be written in no manner of the old ones."""
+        return replace(
+            self,
+            pieces=[
+                piece if isinstance(piece, str) else piece.spell_anew() for piece in self.pieces
+            ],
+        )
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -257,6 +257,10 @@ class TextGuarantee:
                 f"which documents of one {self.noun} are counted follows from that {self.noun}'s "
                 "documents alone"
             )
+            assumptions.append(
+                f"every {self.noun} has one name in the documents: whoever is spelled in two ways "
+                "counts as two, and loses the sum"
+            )
         return tuple(assumptions)
 
     @property

@@ -142,7 +142,12 @@ def check_frame(
             )
         texts.append(name)
     # the numbers of rows say nothing but their order
-    is_numbered = is_whole and type(frame.index).__name__ == "RangeIndex"
+    is_numbered = (
+        is_whole
+        and type(frame.index).__name__ == "RangeIndex"
+        and frame.index.start == 0
+        and frame.index.step == 1  # else it says which rows were taken out
+    )
     numbers = [name for name in levels if is_numbered and name not in frame.columns]
     names = [*frame.columns, *levels]
     check_columns(names, texts, columns, [*keep, *numbers], is_whole=is_whole)

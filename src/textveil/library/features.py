@@ -189,7 +189,9 @@ class FeatureMap:
         Raises:
             ConfigError: it is not the one that the library was made with.
         """
-        model = load_sentences(self.encoder_source)
+        # One at a time: a batch changes the last bits of other encoders' vectors, and so a cell.
+        source = self.encoder_source
+        model = load_sentences(source) if source is None else load_sentences(source, batch=1)
         if not self._knows(compute_probes(model.encode)):
             raise ConfigError(
                 f"the library was made with another version of the sentence encoder {self.encoder}: "

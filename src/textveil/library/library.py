@@ -10,6 +10,7 @@ release holds, whatever the library's texts are.
 import hashlib
 import io
 import json
+import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property, partial
@@ -24,7 +25,7 @@ from textveil.files import storage
 from textveil.guarantee import LibraryFacts
 from textveil.library.features import TEXTS_AT_ONCE, FeatureMap, Features, LinearMap, WordMap
 from textveil.randomness import Flags, Floats, Ids
-from textveil.table import compute_fingerprint
+from textveil.table import compute_fingerprint, compute_fingerprints
 from textveil.text import check_texts
 
 LevelKind = Literal["clusters", "labels", "classes"]
@@ -39,6 +40,11 @@ MAX_CELLS = 1 << 12
 
 MAX_LINE = 500
 """The most characters of a source or a licence."""
+
+MAX_PACKING = 100
+"""The most bytes of a library for each byte of its file, where it has more than `SMALL_SIZE`."""
+
+SMALL_SIZE = 1 << 26
 
 LEAST_POOL = 8
 """The fewest texts of a cell among which one is drawn, if the cell has as many."""
@@ -171,8 +177,16 @@ class Library:
                 return f"has 2 to {MAX_CELLS} cells at each level"
             if level.cells.shape != (n,) or level.sure.shape != (n,) or not level.sizes.all():
                 return "has a cell for each text, and a text in each cell"
+            if level.kind not in get_args(LevelKind) or not 0 < level.share <= 1:
+                return "has levels of a known kind, each with a share above 0, and 1 at most"
             if level.names and len(level.names) != len(level):
                 return "names all cells of a level, or none"
+        if self.labels is not None and (
+            self.labels.shape != (n,)
+            or self.labels.min() < 0
+            or self.labels.max() >= len(self.label_names)
+        ):
+            return "has a label for each text, or none"
         return ""
 
     def __len__(self) -> int:
@@ -253,7 +267,12 @@ class Library:
         Capitals and spaces do not matter; likeness is not looked at.
         """
         marks = np.array([compute_fingerprint(text) for text in texts], np.uint64)
-        return np.isin(marks, self.fingerprints)
+        return np.isin(marks, self._known)
+
+    @cached_property
+    def _known(self) -> NDArray[np.uint64]:
+        # Also those of its texts: who made the file may have left some out.
+        return np.union1d(self.fingerprints, compute_fingerprints(self.texts))
 
     def refuse(self, texts: Sequence[str]) -> None:
         """Refuses texts that stand in the library.
@@ -382,6 +401,8 @@ class Library:
     @classmethod
     def _parse(cls, content: bytes) -> Self | None:
         try:
+            if _is_bomb(content):
+                return None
             with np.load(io.BytesIO(content), allow_pickle=False) as archive:
                 about = json.loads(str(archive["about"]))
                 if about.pop("textveil library") != VERSION:
@@ -414,6 +435,13 @@ class Library:
             Exception
         ):  # numpy, zipfile, zlib and json raise many kinds for bytes that are not theirs
             return None
+
+
+def _is_bomb(content: bytes) -> bool:
+    """Says whether a file claims to be far larger than libraries are that are packed so small."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        size = sum(entry.file_size for entry in archive.infolist())
+    return size > max(SMALL_SIZE, MAX_PACKING * len(content))
 
 
 def find_line_fault(**lines: str) -> str:

@@ -11,6 +11,7 @@ text any more.
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 from typing import Any, Literal, Self, get_args
 
@@ -174,6 +175,11 @@ class Votes:
             )
         check_drawing(library, self.label_names, count, smooth)
         level = library.get_level(self.library.level)
+        if library.get_facts(level) != self.library:
+            raise InputError(
+                "the votes say other things of the library than it says itself (name, source, "
+                "licence, cells): they were changed"
+            )
         weights = self.weigh()
         if balance:
             sums = weights.sum(axis=1, keepdims=True)
@@ -240,6 +246,9 @@ class Votes:
             if document["textveil votes"] != VERSION:
                 raise KeyError
             values = {name: document[name] for name in document if name != "textveil votes"}
+            if not all(is_valid(values[name]) for name, is_valid in _CHECKS.items()):
+                raise ValueError
+            check_label_names(values["label_names"])
             counts = np.array(values.pop("counts"), np.int64)
             return cls(
                 **{
@@ -249,11 +258,44 @@ class Votes:
                     "library": LibraryFacts(**values["library"]),
                 }
             )
-        except (KeyError, TypeError, ValueError, OverflowError, GuaranteeError):
+        except (KeyError, TypeError, ValueError, OverflowError, ConfigError, GuaranteeError):
             raise InputError(
                 f"these are not votes of version {VERSION}, as corpus synthesize writes them "
                 "to votes.json"
             ) from None
+
+
+def _is_whole(value: object) -> bool:
+    return type(value) is int
+
+
+def _is_line(value: object) -> bool:
+    return isinstance(value, str) and value.isprintable()
+
+
+def _is_list_of(is_valid: Callable[[object], bool], value: object) -> bool:
+    return isinstance(value, list) and all(map(is_valid, value))
+
+
+_CHECKS: Mapping[str, Callable[[Any], bool]] = {
+    "epsilon": lambda value: type(value) in (int, float),
+    "per_subject": _is_whole,
+    "subject": _is_line,
+    "reports": lambda value: value is None or _is_whole(value),
+    "library": lambda value: (
+        all(
+            map(
+                _is_line, (value[name] for name in ("name", "digest", "source", "licence", "level"))
+            )
+        )
+        and _is_whole(value["texts"])
+        and _is_whole(value["cells"])
+    ),
+    "label_names": partial(_is_list_of, _is_line),
+    "seeded": lambda value: isinstance(value, bool),
+    "counts": partial(_is_list_of, partial(_is_list_of, _is_whole)),
+}
+"""What the values of votes as plain data must be, for statements are made of them."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -631,8 +673,12 @@ def check_label_names(names: Sequence[str]) -> None:
     Raises:
         ConfigError: names are equal, or empty.
     """
-    if len(set(names)) < len(names) or not all(name.strip() for name in names):
-        raise ConfigError("the names of labels must be different ones, and none empty")
+    if len(set(names)) < len(names) or not all(
+        name.strip() and name.isprintable() for name in names
+    ):
+        raise ConfigError(
+            "the names of labels must be different ones, each a line of text, and none empty"
+        )
 
 
 def find_labels(labels: Sequence[str] | None, names: Sequence[str], n: int) -> tuple[Ids, Flags]:

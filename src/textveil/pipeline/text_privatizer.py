@@ -55,7 +55,8 @@ class TextResult:
         guarantee: statement about it.
         library: the name of the library.
         private: the original; not in the repr, and in JSON only when asked for.
-        seconds: time of the text's batch, divided by its number of texts.
+        seconds: time of the text's batch, divided by its number of texts. It tells of their
+            lengths, so it is for the caller alone, and in neither repr nor JSON.
     """
 
     text: str
@@ -64,7 +65,7 @@ class TextResult:
     guarantee: TextGuarantee
     library: str
     private: Private = field(repr=False)
-    seconds: float
+    seconds: float = field(repr=False)
 
     @property
     def source_id(self) -> str:
@@ -80,7 +81,6 @@ class TextResult:
             "sources": list(self.sources),
             "cells": list(self.cells),
             "guarantee": self.guarantee.to_json(),
-            "seconds": self.seconds,
         }
         if with_original:
             out["original"] = {"text": self.private.get_text()}
