@@ -326,7 +326,10 @@ class WholeTexts:
             if level.kind == "classes" and set(level.names) == set(self.names):
                 order = np.array([self.names.index(name) for name in level.names])
                 labels = order[level.cells].astype(np.int64)
-                smoothed = smooth_labels(library.texts, library.decode_vectors(), labels)
+                counts = np.zeros((len(order), len(self.topics)))
+                np.add.at(counts, (labels, self.topics.cells), 1)
+                sizes = self.topics.sizes.astype(np.float64)
+                smoothed = smooth_labels(library, self.topics, counts, 0.0, masses=sizes)
                 yield "class sentences", everything, smoothed
                 pools = [level.find_pool(cell, 0.5) for cell in range(len(level))]
                 surest = np.concatenate(pools)
