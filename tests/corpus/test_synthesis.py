@@ -663,7 +663,7 @@ def test_bad_options(comments, tmp_path, library, options, says):
     "options", [{"count": 0}, {"count": 10**9}, {"smooth": "more"}, {"seed": -1}]
 )
 def test_bad_drawings(options):
-    with pytest.raises(ConfigError, match=f"--{next(iter(options))} must be"):
+    with pytest.raises(ConfigError, match=f"^{next(iter(options))} must be"):
         DrawOptions(**options)
 
 

@@ -397,9 +397,9 @@ def test_votes_for_another_library_are_refused(notes_library, folder, capsys):
         "m",
     )
     for votes, says in (
-        ("votes.json", "for another library"),
-        ("broken.json", "cannot be read as JSON"),
-        ("missing.json", "cannot be read as JSON"),
+        ("votes.json", "give that library"),
+        ("broken.json", "is not JSON with votes"),
+        ("missing.json", "missing.json"),
         ("empty.json", "not votes of version 1"),
     ):
         assert cli.main([*varied, "--votes", votes, "-o", "new.library"]) == 2
