@@ -327,7 +327,7 @@ def test_releases_of_other_versions_are_read_or_refused_by_name(tmp_path):
     ):
         verify(tmp_path / "out")
     path.write_text(path.read_text().replace('"rows": 1', '"rows": 2'))
-    with pytest.raises(InputError, match="is damaged or was changed"):
+    with pytest.raises(InputError, match="is damaged, was changed"):
         verify(tmp_path / "out")
 
 

@@ -24,7 +24,6 @@ from textveil.corpus.release import compute_digest
 from textveil.corpus.reports import read_reports, write_reports
 from textveil.corpus.synthesis import VoteFields, publish_votes, synthesize_files
 from textveil.corpus.synthesis_folder import (
-    DrawOptions,
     finish_synthesis,
     is_synthesis,
     read_votes,
@@ -33,7 +32,7 @@ from textveil.corpus.synthesis_folder import (
 from textveil.errors import ConfigError, InputError, LimitReached, OutputError, TextveilError
 from textveil.files import text_streams, work
 from textveil.library import Library, make_library
-from textveil.pipeline import report_texts, synthesize, tally
+from textveil.pipeline import DrawOptions, report_texts, synthesize, tally
 from textveil.pipeline import synthesis as drawing_room
 from textveil.randomness import SeededRandomness
 
@@ -696,7 +695,7 @@ def test_bad_options(comments, tmp_path, library, options, says):
     "options", [{"count": 0}, {"count": 10**9}, {"smooth": "more"}, {"seed": -1}]
 )
 def test_bad_drawings(options):
-    with pytest.raises(ConfigError, match=f"--{next(iter(options))} must be"):
+    with pytest.raises(ConfigError, match=f"^{next(iter(options))} must be"):
         DrawOptions(**options)
 
 

@@ -1,14 +1,12 @@
 """The playground's tab of whole letters: a public text in place of one, and nothing that goes further."""
 
-import math
-
 import pytest
 from tests.gateway.playground import CANARY, playing
 
 from textveil.cli import main
 from textveil.errors import MissingExtra
 from textveil.gateway.playground import whole_texts
-from textveil.gateway.playground.whole_texts import STEPS, WholeTexts, compute_chance
+from textveil.gateway.playground.whole_texts import STEPS, WholeTexts
 from textveil.library import Library, find_typical_words, make_demo_library, make_library
 from textveil.pipeline import TextPrivatizer
 
@@ -49,7 +47,6 @@ def test_each_step_says_the_chance_that_is_drawn(opened, token, demo):
     for step, epsilon in enumerate(STEPS):
         privatizer = TextPrivatizer(demo, epsilon=epsilon)
         law = privatizer.response.law()
-        assert math.isclose(compute_chance(privatizer), law[0, 0], rel_tol=1e-12)
         assert f"{law[0, 0]:.1%}" in steps[step]["chance"]
         assert f"each of the 3 others with {law[0, 1]:.1%}" in steps[step]["chance"]
 

@@ -278,7 +278,7 @@ def test_no_request_holds_anything_private(openai_server, read_journal, folder, 
 
     # another round with the same model and epsilon: both are said, for they add up
     again = synthesize([row["text"] for row in private], library=new, epsilon=1, level="6")
-    (folder / "again.json").write_text(json.dumps(again.votes.to_json()))
+    (folder / "again.json").write_text(json.dumps(again.votes.dump()))
     varied = ("library", "vary", "new.library", *said, "--count", "24")
     assert cli.main([*varied, "--votes", "again.json", "-o", "newer.library"]) == 0
     newer = Library.read("newer.library")
@@ -406,9 +406,9 @@ def test_votes_for_another_library_are_refused(notes_library, folder, capsys):
         "m",
     )
     for votes, says in (
-        ("votes.json", "for another library"),
-        ("broken.json", "cannot be read as JSON"),
-        ("missing.json", "cannot be read as JSON"),
+        ("votes.json", "give that library"),
+        ("broken.json", "is not JSON with votes"),
+        ("missing.json", "missing.json"),
         ("empty.json", "not votes of version 1"),
     ):
         assert cli.main([*varied, "--votes", votes, "-o", "new.library"]) == 2

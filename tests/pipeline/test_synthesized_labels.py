@@ -32,7 +32,7 @@ def votes(planted: PlantedLibrary) -> Votes:
 
 
 def test_the_whole_library_is_labelled(planted, votes):
-    whole = votes.relabel(planted.library)
+    whole = votes.corpus(planted.library, count="all")
     assert whole.texts == list(planted.library.texts)
     assert (whole.label_ids == planted.kinds["words"]).mean() > 0.95
     assert np.array_equal(whole.cells, planted.level.cells)
@@ -87,7 +87,9 @@ def test_reports_are_weighed_by_their_noise(planted):
         reports=4000,
     )
     assert made.variance == selection.compute_variance(4000)
-    assert (made.relabel(planted.library).label_ids == planted.kinds["words"]).mean() > 0.9
+    assert (
+        made.corpus(planted.library, count="all").label_ids == planted.kinds["words"]
+    ).mean() > 0.9
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0, 1000.0])
@@ -122,10 +124,16 @@ def test_options_that_are_refused(planted, votes, options, says):
         votes.corpus(planted.library, **options)
 
 
+def test_the_only_label_is_that_of_all_texts(planted):
+    counts = planted.count(np.zeros(len(planted.library), np.int64), 50)[:1]
+    made = make_votes(planted, counts, ("only",)).corpus(planted.library, count=20)
+    assert set(made.labels or ()) == {"only"}
+
+
 def test_count_all_needs_labels(planted):
     counts = planted.count(np.zeros(len(planted.library), np.int64), 50)
     with pytest.raises(ConfigError, match="count can be all"):
-        make_votes(planted, counts, ()).relabel(planted.library)
+        make_votes(planted, counts, ()).corpus(planted.library, count="all")
 
 
 # ---- levels ----------------------------------------------------------------------------------------------

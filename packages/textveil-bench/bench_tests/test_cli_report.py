@@ -8,7 +8,7 @@ import pytest
 from bench_tests import synthetic
 from textveil.cli import main
 from textveil.library import make_demo_library
-from textveil.pipeline import vote
+from textveil.pipeline import synthesize
 
 SHOWN = {
     "data": "sst2",
@@ -111,9 +111,9 @@ def test_what_is_refused(capsys, folder, lines, tmp_path):
 def test_whole_texts_stand_beside_releases_of_words(capsys, folder, tmp_path):
     library = make_demo_library()
     library.save(tmp_path / "demo.library")
-    votes, _ = vote(
+    votes = synthesize(
         ["A parcel is late."], ["yes"], library=library, epsilon=1, level="6", label_names=["yes"]
-    )
+    ).votes
     (tmp_path / "votes.json").write_text(json.dumps(votes.dump()))
     known = {**SHOWN, "original": library.texts[0]}
     (folder / "gallery.jsonl").write_text(
@@ -139,7 +139,7 @@ def test_whole_texts_stand_beside_releases_of_words(capsys, folder, tmp_path):
     capsys.readouterr()
     assert "--votes needs --library" in refused(capsys, folder, *options[2:])
     (tmp_path / "votes.json").write_text("[")
-    assert "cannot read votes" in refused(capsys, folder, *options)
+    assert "is not JSON with votes" in refused(capsys, folder, *options)
 
 
 def test_help_has_examples(capsys):

@@ -9,11 +9,10 @@ Not here: how a library is made (`textveil.library`), and what is released from 
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files as find_package_files
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -34,11 +33,6 @@ library = group(
     "textveil library info demo.library",
 )
 """The verbs about libraries."""
-
-DEMO = Path(str(find_package_files("textveil") / "data" / "library"))
-"""The folder of the invented notes that the package has."""
-
-DEMO_SOURCE = "invented notes of customers, part of textveil"
 
 LibraryFile = Annotated[
     str,
@@ -261,8 +255,13 @@ def make(
     if demo:
         if files or label or classes or field or id:
             raise ConfigError("--demo brings its own files, labels and classes: give it alone")
-        files, label, classes = [str(DEMO / "notes.jsonl")], "kind", str(DEMO / "classes.txt")
-        source, licence = source or DEMO_SOURCE, licence or "Apache-2.0"
+        from textveil.library import make_demo_library
+
+        target = check_writable(output)
+        given = {"source": source, "licence": licence, "name": name or target.stem}
+        given = {option: value for option, value in given.items() if value}
+        write_library(target, make=make_demo_library, **given, **making)
+        return
     if not files:
         raise InputError("no public texts: give files of them, or --demo")
     licence = check_licence(licence)
@@ -334,17 +333,15 @@ def vary(
     which their epsilon covers. A vote on the new library is a further release: its epsilon adds to
     that of the votes used here.
     """
+    from textveil.corpus import read_votes
     from textveil.guarantee import format_number, join_parts
     from textveil.library import Library, plan_variations
-    from textveil.pipeline import Votes
+    from textveil.pipeline import check_library
 
     writer = Writer.build(endpoint, model, output, workers, max_tokens, dry_run)
     old = Library.read(library)
-    cast_votes = Votes.parse(_read_json(votes))
-    if cast_votes.library.digest != old.digest:
-        raise ConfigError(
-            f"the votes of {quote_file(votes)} are for another library than {quote_file(library)}"
-        )
+    cast_votes = read_votes(votes)
+    check_library(old, cast_votes.library)
     level = old.get_level(cast_votes.library.level)
     plan, rows = plan_variations(old, level, cast_votes.weigh().sum(axis=0), count=count, seed=seed)
     written = writer.write(plan)
@@ -430,15 +427,15 @@ def read_class_sentences(path: str | None) -> dict[str, str] | None:
     return None if path is None else read_classes(path)
 
 
-def write_library(target: Path, *, cells: str | None, levels: str | None, **options: Any) -> None:
+def write_library(
+    target: Path, *, levels: str | None, make: Callable[..., Any] | None = None, **options: Any
+) -> None:
     """Makes a library, writes it and describes it."""
-    from textveil.library import LEVELS, CellKind, describe_library, make_library
+    from textveil.library import LEVELS, describe_library, make_library
 
     numbers = read_numbers("--levels", "numbers of cells", levels)
     with progress.show_bars() as report:
-        new = make_library(
-            cells=cast(CellKind | None, cells), levels=numbers or LEVELS, report=report, **options
-        )
+        new = (make or make_library)(levels=numbers or LEVELS, report=report, **options)
     new.save(target)
     for line in describe_library(new):
         say(line)
@@ -639,10 +636,3 @@ def _join_lines(line: str, addition: str) -> str:
         return line
     room = MAX_LINE - len(addition) - 5
     return f"{line if len(line) <= room else line[:room] + '...'}; {addition}"
-
-
-def _read_json(path: str) -> Any:
-    try:
-        return json.loads(Path(path).read_bytes())
-    except (OSError, ValueError):
-        raise InputError(f"{quote_file(path)} cannot be read as JSON") from None

@@ -20,12 +20,11 @@ from textveil.cli.session_options import STORE_VARIABLE
 from textveil.cli.statement_options import StatementForm
 from textveil.corpus import reports as report_files
 from textveil.corpus import synthesis, synthesis_folder
-from textveil.corpus.synthesis_folder import DrawOptions
 from textveil.errors import ConfigError, InputError, quote_file, quote_short
 from textveil.files import text_streams
 from textveil.guarantee import join_parts
 from textveil.library import Library, describe_baseline
-from textveil.pipeline import choose_level, report_texts, tally
+from textveil.pipeline import DrawOptions, choose_level, report_texts, tally
 
 LibraryFile = Annotated[
     str,

@@ -20,7 +20,8 @@ from textveil.corpus.synthesis import (
     publish_votes,
     synthesize_files,
 )
-from textveil.corpus.synthesis_folder import DrawOptions, read_votes, verify_synthesis
+from textveil.corpus.synthesis_folder import read_votes, verify_synthesis
+from textveil.pipeline import DrawOptions
 
 __all__ = [
     "CorpusStatement",

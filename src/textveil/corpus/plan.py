@@ -173,20 +173,11 @@ def start_run(
         StoreError: the store cannot be opened or written.
     """
     folder = output.get_folder(WORK_FOLDER)
-    if RUN_FILE in folder.list_files():
-        if not resume:
-            raise ConfigError(
-                f"a run into {quote_file(output.uri)} was interrupted; continue with --resume, "
-                "or give it up with `textveil corpus finish --give-up`"
-            )
+    if is_interrupted(output, resume=resume):
         corpus_run = _resume_run(output, folder, pins, key)
         if mapping is not None:
             mapping.reserve(corpus_run.name)
         return corpus_run
-    if output.list_files():
-        raise ConfigError(
-            f"the output folder {quote_file(output.uri)} must be empty or new; use another one"
-        )
     content = (
         KeyedRandomness.make_key()
         if config.seed is None
@@ -218,6 +209,26 @@ def start_run(
             corpus_run.key.destroy()
             raise
     return corpus_run
+
+
+def is_interrupted(output: Storage, *, resume: bool) -> bool:
+    """Says whether a folder has an interrupted run, which goes on; a new one may begin else.
+
+    Raises:
+        ConfigError: it may not go on, or other files are in the way of a new one.
+    """
+    if RUN_FILE in output.get_folder(WORK_FOLDER).list_files():
+        if not resume:
+            raise ConfigError(
+                f"a run into {quote_file(output.uri)} was interrupted; continue with --resume, "
+                "or give it up with `textveil corpus finish --give-up`"
+            )
+        return True
+    if output.list_files():
+        raise ConfigError(
+            f"the output folder {quote_file(output.uri)} must be empty or new; use another one"
+        )
+    return False
 
 
 def collect_pins(

@@ -215,12 +215,20 @@ def _build_statement(
     )
 
 
-def read_manifest(output: Storage) -> dict[str, Any]:
+def read_manifest(
+    output: Storage, *, versions: Sequence[int] = READABLE_VERSIONS, kind: str | None = None
+) -> dict[str, Any]:
     """Reads the manifest of a release.
 
+    Args:
+        output: the folder.
+        versions: those that can be read.
+        kind: the kind that it says it is of; None for a release of texts, which names none.
+
     Raises:
-        InputError: there is none, or it is damaged.
+        InputError: there is none, or it is damaged, of another kind or version.
     """
+    place = f"the {MANIFEST_FILE} in {quote_file(output.uri)}"
     if not output.has_file(MANIFEST_FILE):
         raise InputError(
             f"{quote_file(output.uri)} has no {MANIFEST_FILE}, so there is no finished release in "
@@ -230,14 +238,12 @@ def read_manifest(output: Storage) -> dict[str, Any]:
     with suppress(ValueError, KeyError, TypeError):
         manifest = dict(json.loads(output.read(MANIFEST_FILE)))
         document = manifest if manifest["sha256"] == compute_digest(manifest) else {}
-    if not document:
+    if not document or document.get("kind") != kind:
+        raise InputError(f"{place} is damaged, was changed, or is of another kind of release")
+    if (manifest_version := document.get("version")) not in versions:
         raise InputError(
-            f"the {MANIFEST_FILE} in {quote_file(output.uri)} is damaged or was changed"
-        )
-    if (manifest_version := document.get("version")) not in READABLE_VERSIONS:
-        raise InputError(
-            f"the {MANIFEST_FILE} in {quote_file(output.uri)} has version {manifest_version}, and "
-            f"this textveil reads {join_parts([*map(str, READABLE_VERSIONS)])}"
+            f"{place} has version {manifest_version}, and this textveil reads "
+            f"{join_parts([*map(str, versions)])}"
         )
     return document
 

@@ -20,8 +20,15 @@ from typing import Any
 
 from textveil.corpus import synthesis_folder as folders
 from textveil.corpus.part_worker import RUN_FILE, WORK_FOLDER
-from textveil.corpus.plan import MANIFEST_FILE, lock_output, require_same_options
-from textveil.corpus.synthesis_folder import VOTES_FILE, DrawOptions
+from textveil.corpus.plan import (
+    MANIFEST_FILE,
+    is_interrupted,
+    lock_output,
+    require_same_options,
+)
+from textveil.corpus.release import read_manifest
+from textveil.corpus.runs import ProgressCallback
+from textveil.corpus.synthesis_folder import VOTES_FILE
 from textveil.errors import (
     ConfigError,
     InputError,
@@ -31,7 +38,6 @@ from textveil.errors import (
     StoreError,
     TextveilError,
     UnknownName,
-    quote,
     quote_file,
 )
 from textveil.files import Batch, formats, storage, text_streams
@@ -40,9 +46,7 @@ from textveil.files.formats import TextSource
 from textveil.files.storage import Storage
 from textveil.guarantee import TextGuarantee
 from textveil.library import Library
-from textveil.mechanism import NoisyCount
-from textveil.pipeline import BallotBox, Votes, choose_level
-from textveil.pipeline.synthesis import check_drawing
+from textveil.pipeline import BallotBox, DrawOptions, Votes, check_library, choose_level
 from textveil.randomness import SeededRandomness, make_unique_name
 
 BATCH_ROWS = 2048
@@ -50,8 +54,6 @@ BATCH_ROWS = 2048
 
 DRAWN_FILE = "drawn"
 """The file in the work folder that says that votes were written: no others are drawn for them."""
-
-ProgressCallback = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,13 +183,13 @@ def synthesize_files(  # noqa: PLR0913 - most are options, given by keyword
         level=library.get_level(
             choose_level(library, level, about, epsilon, label_names, per_subject=per_subject)
         ),
+        epsilon=epsilon,
         label_names=tuple(label_names),
         unit="subject" if has_subjects else "document",
         per_subject=per_subject,
         subject=noun if has_subjects else "",
     )
     _require_ledger(store)
-    NoisyCount(epsilon, per_subject)  # what is wrong is said before any text is read
     target = Storage(str(output))
     paths = _find_inputs(inputs, target)
 
@@ -195,10 +197,10 @@ def synthesize_files(  # noqa: PLR0913 - most are options, given by keyword
     def count(run: str) -> Iterator[Votes]:
         for batch_texts, labels, subjects in _read_batches(paths, fields, report):
             box.add(batch_texts, labels, subjects)
-        with _charge(store, _name_charge(run, target), box, epsilon):
-            yield box.draw(epsilon, None if noise_seed is None else SeededRandomness(noise_seed))
+        with _charge(store, _name_charge(run, target), box):
+            yield box.draw(None if noise_seed is None else SeededRandomness(noise_seed))
 
-    expected = box.build_guarantee(epsilon)
+    expected = box.build_guarantee()
     finished = _fill_folder(target, library, expected, drawing, {}, count, resume=resume)
     if not box.is_empty:  # an earlier run read the texts
         return finished
@@ -259,14 +261,9 @@ def _fill_folder(
         resume: whether a run may go on.
     """
     pins = {**folders.collect_pins(expected, drawing), **more_pins}
-    if expected.library.digest != library.digest:
-        raise ConfigError(
-            f"the votes are for the library {quote(expected.library.name)} "
-            f"{expected.library.digest[:16]}, and the one given has the digest "
-            f"{library.digest[:16]}: give that library"
-        )
     # before any noise is drawn, not after
-    check_drawing(library, expected.labels, drawing.count, drawing.smooth)
+    check_library(library, expected.library)
+    drawing.check(library, expected.labels)
     with text_streams.convert_signals(), lock_output(output):
         if output.has_file(MANIFEST_FILE):
             return _reuse_folder(output, pins, resume=resume)
@@ -320,12 +317,7 @@ def _describe_folder(output: Storage, manifest: Mapping[str, Any]) -> FinishedSy
 def _begin_run(output: Storage, pins: Mapping[str, Any], *, resume: bool) -> str:
     """Begins a run or goes on with one, and returns its name."""
     work = output.get_folder(WORK_FOLDER)
-    if RUN_FILE in work.list_files():
-        if not resume:
-            raise ConfigError(
-                f"a run into {quote_file(output.uri)} was interrupted; continue with --resume, "
-                "or give it up with `textveil corpus finish --give-up`"
-            )
+    if is_interrupted(output, resume=resume):
         record: dict[str, Any] = {}
         with suppress(ValueError, KeyError, TypeError):
             record = dict(json.loads(work.read(RUN_FILE)))
@@ -339,10 +331,6 @@ def _begin_run(output: Storage, pins: Mapping[str, Any], *, resume: bool) -> str
             if name not in (RUN_FILE, DRAWN_FILE):
                 work.delete(name)  # half written by a process that was killed
         return str(record["run"])
-    if output.list_files():
-        raise ConfigError(
-            f"the output folder {quote_file(output.uri)} must be empty or new; use another one"
-        )
     record = {"run": make_unique_name(), folders.KIND: pins}
     if not work.create(RUN_FILE, json.dumps(record).encode(), mode=0o600):
         raise ConfigError(
@@ -358,7 +346,7 @@ def _reuse_folder(output: Storage, pins: Mapping[str, Any], *, resume: bool) -> 
             f"the output folder {quote_file(output.uri)} holds a finished release; use another "
             f"one. Further corpora follow from its {VOTES_FILE} (--votes), and cost nothing"
         )
-    manifest = folders.read_manifest(output)
+    manifest = read_manifest(output, versions=(folders.VERSION,), kind=folders.KIND)
     require_same_options(manifest["options"], pins)
     output.get_folder(WORK_FOLDER).remove()
     return replace(_describe_folder(output, manifest), is_earlier=True)
@@ -459,7 +447,7 @@ def _name_charge(run: str, output: Storage) -> str:
 
 
 @contextmanager
-def _charge(store: str | None, key: str, box: BallotBox, epsilon: float) -> Iterator[None]:
+def _charge(store: str | None, key: str, box: BallotBox) -> Iterator[None]:
     """Charges all subjects who are counted, before any noise, under the key of the run.
 
     A run that goes on has the same key, so nobody pays twice for noise that nobody saw.
@@ -475,9 +463,7 @@ def _charge(store: str | None, key: str, box: BallotBox, epsilon: float) -> Iter
     with SessionStore(store) as opened:
         reservations = None
         with suppress(LimitReached):
-            reservations = charge_subjects(
-                opened, box.subjects, box.build_guarantee(epsilon), key=key
-            )
+            reservations = charge_subjects(opened, box.subjects, box.build_guarantee(), key=key)
         if reservations is None:  # not how many there are, nor who
             raise LimitReached(
                 "at least one subject has a limit that this release would pass: leave out who has "

@@ -17,26 +17,24 @@ from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from itertools import islice
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from textveil import __version__
 from textveil.corpus.part_worker import RUN_FILE, WORK_FOLDER
 from textveil.corpus.plan import MANIFEST_FILE, lock_output
-from textveil.corpus.release import MARKDOWN_FILE, PAGE_FILE, PART_FILE, compute_digest
-from textveil.errors import (
-    ConfigError,
-    InputError,
-    TextveilError,
-    quote,
-    quote_file,
-    quote_short,
+from textveil.corpus.release import (
+    MARKDOWN_FILE,
+    PAGE_FILE,
+    PART_FILE,
+    compute_digest,
+    read_manifest,
 )
+from textveil.errors import ConfigError, InputError, TextveilError, quote_file
 from textveil.files import text_streams
 from textveil.files.storage import Storage
 from textveil.guarantee import TextGuarantee, format_count
-from textveil.library import Library, Smoothing, describe_baseline
-from textveil.pipeline import Synthesis, Votes
-from textveil.pipeline.synthesis import DEFAULT_COUNT, MAX_COUNT, Count
+from textveil.library import Library, describe_baseline
+from textveil.pipeline import DrawOptions, Synthesis, Votes
 from textveil.render import Sheet, SheetSection, SheetTable, clean_name
 
 VERSION = 1
@@ -54,36 +52,6 @@ MAX_TABLE_ROWS = 200
 """The most cells whose counts a statement shows."""
 
 TITLE = "A corpus of public texts"
-
-
-@dataclass(frozen=True, kw_only=True)
-class DrawOptions:
-    """Options of the draw of texts, once the votes are there. None of them costs anything.
-
-    Attributes:
-        count: how many, chosen without looking at the private texts; or "all".
-        smooth: how labels are smoothed.
-        balance: whether labels count as equally frequent.
-        seed: public.
-    """
-
-    count: Count = DEFAULT_COUNT
-    smooth: Smoothing = "best"
-    balance: bool = False
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.count != "all" and not 1 <= self.count <= MAX_COUNT:
-            raise ConfigError(
-                f"--count must be 1 to {MAX_COUNT:,} texts, or all, got {self.count:,}"
-            )
-        if self.smooth not in get_args(Smoothing):
-            raise ConfigError(
-                f"--smooth must be {', '.join(get_args(Smoothing))}, got "
-                f"{quote_short(str(self.smooth))}"
-            )
-        if not 0 <= self.seed < 1 << 63:
-            raise ConfigError(f"--seed must be a whole number from 0, got {self.seed}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -349,34 +317,6 @@ def _has_run(storage: Storage) -> bool:
     return False
 
 
-def read_manifest(output: Storage) -> dict[str, Any]:
-    """Reads the manifest of a folder.
-
-    Raises:
-        InputError: there is none, or it was changed, or is of another version.
-    """
-    if not output.has_file(MANIFEST_FILE):
-        raise InputError(
-            f"{quote_file(output.uri)} has no {MANIFEST_FILE}, so there is no finished release in "
-            "it"
-        )
-    manifest: dict[str, Any] = {}
-    with suppress(ValueError, KeyError, TypeError):
-        document = dict(json.loads(output.read(MANIFEST_FILE)))
-        manifest = document if document["sha256"] == compute_digest(document) else {}
-    if manifest.get("kind") != KIND:
-        raise InputError(
-            f"the {MANIFEST_FILE} in {quote_file(output.uri)} is damaged, was changed, or is not "
-            "of a synthesized corpus"
-        )
-    if manifest.get("version") != VERSION:
-        raise InputError(
-            f"the {MANIFEST_FILE} in {quote_file(output.uri)} has version "
-            f"{quote(manifest.get('version'))}, and this textveil reads {VERSION}"
-        )
-    return manifest
-
-
 def verify_synthesis(folder: str | Path, library: Library) -> Check:
     """Checks that a folder follows from its votes and the library, and lists what does not.
 
@@ -389,7 +329,7 @@ def verify_synthesis(folder: str | Path, library: Library) -> Check:
         ConfigError: the library is another one.
     """
     output = Storage(str(folder))
-    manifest = read_manifest(output)
+    manifest = read_manifest(output, versions=(VERSION,), kind=KIND)
     try:
         return _verify_manifest(output, manifest, library)
     except TextveilError:

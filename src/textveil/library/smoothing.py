@@ -79,6 +79,8 @@ def smooth_labels(
     Raises:
         ConfigError: the library knows no words.
     """
+    if len(counts) == 1:
+        return np.zeros(len(library), np.int64)
     scores, prior = score_labels(counts, variance, level, get_views(library, how))
     if balance:
         scores += 1 / len(prior) - prior

@@ -39,7 +39,29 @@ _DIGITS = 60
 
 
 @dataclass(frozen=True)
-class RandomizedResponse:
+class _WeighedCodes:
+    """Weighs the true code, or sets that hold it, with exp(epsilon), and all others with 1."""
+
+    codes: int
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        _check_codes(self.codes)
+        _check_epsilon(self.epsilon)
+
+    @property
+    def other_weight(self) -> int:
+        """The integer weight of what is not true, beside `TRUE_WEIGHT`."""
+        return compute_other_weight(float(self.epsilon))
+
+    @property
+    def loss(self) -> float:
+        """The logarithm of the ratio of the weights, at most epsilon."""
+        return compute_weight_loss(float(self.epsilon))
+
+
+@dataclass(frozen=True)
+class RandomizedResponse(_WeighedCodes):
     """Releases the true code or another: k-ary randomised response.
 
     The true code has weight exp(epsilon), each of the others weight 1; both as integers. Local DP
@@ -56,28 +78,20 @@ class RandomizedResponse:
     Source: Kairouz, Oh and Viswanath, "Extremal Mechanisms for Local Differential Privacy", 2016.
     """
 
-    codes: int
-    epsilon: float
-
-    def __post_init__(self) -> None:
-        _check_codes(self.codes)
-        _check_epsilon(self.epsilon)
+    @property
+    def total_weight(self) -> int:
+        """The weight of all codes together."""
+        return TRUE_WEIGHT + (self.codes - 1) * self.other_weight
 
     @property
-    def other_weight(self) -> int:
-        """The integer weight of each other code, beside `TRUE_WEIGHT`."""
-        return compute_other_weight(float(self.epsilon))
-
-    @property
-    def loss(self) -> float:
-        """The logarithm of the ratio of the weights, at most epsilon."""
-        return compute_weight_loss(float(self.epsilon))
+    def true_rate(self) -> float:
+        """The probability that the true code is drawn."""
+        return TRUE_WEIGHT / self.total_weight
 
     def law(self) -> Values:
         """Returns P(drawn | true) of the integer weights, float64 [K, K]."""
-        total = TRUE_WEIGHT + (self.codes - 1) * self.other_weight
-        law = np.full((self.codes, self.codes), self.other_weight / total)
-        np.fill_diagonal(law, TRUE_WEIGHT / total)
+        law = np.full((self.codes, self.codes), self.other_weight / self.total_weight)
+        np.fill_diagonal(law, self.true_rate)
         return law
 
     def draw(self, draws: Draws, codes: Ids) -> Ids:
@@ -91,15 +105,13 @@ class RandomizedResponse:
             int64 [m].
         """
         _check_rows(draws, codes, self.codes)
-        other_weight = self.other_weight
-        total = TRUE_WEIGHT + (self.codes - 1) * other_weight
-        place = draws.integers(np.full(draws.size, total, np.int64)) - TRUE_WEIGHT
-        drawn: Ids = np.where(place < 0, codes, _skip_code(place // other_weight, codes))
+        place = draws.integers(np.full(draws.size, self.total_weight, np.int64)) - TRUE_WEIGHT
+        drawn: Ids = np.where(place < 0, codes, _skip_code(place // self.other_weight, codes))
         return drawn
 
 
 @dataclass(frozen=True)
-class SubsetSelection:
+class SubsetSelection(_WeighedCodes):
     """Releases a set of codes, which likely holds the true one.
 
     Every set of `size` codes that holds the true code has weight exp(epsilon), every other one
@@ -119,27 +131,10 @@ class SubsetSelection:
     Differential Privacy", 2018.
     """
 
-    codes: int
-    epsilon: float
-
-    def __post_init__(self) -> None:
-        _check_codes(self.codes)
-        _check_epsilon(self.epsilon)
-
     @cached_property
     def size(self) -> int:
         """How many codes a set has: K / (1 + exp(epsilon)), rounded, at least 1."""
         return max(1, round(self.codes / (1 + math.exp(min(self.epsilon, 700.0)))))
-
-    @property
-    def other_weight(self) -> int:
-        """The weight of each set without the code, beside `TRUE_WEIGHT`."""
-        return compute_other_weight(float(self.epsilon))
-
-    @property
-    def loss(self) -> float:
-        """The logarithm of the ratio of the weights, at most epsilon."""
-        return compute_weight_loss(float(self.epsilon))
 
     @cached_property
     def hold_rate(self) -> Fraction:

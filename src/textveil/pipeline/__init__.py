@@ -14,14 +14,15 @@ from textveil.pipeline.results import EvaluationRun, Result
 from textveil.pipeline.sweep import SWEEP_WORDS, sweep
 from textveil.pipeline.synthesis import (
     BallotBox,
+    DrawOptions,
     Report,
     Synthesis,
     Votes,
+    check_library,
     choose_level,
     report_texts,
     synthesize,
     tally,
-    vote,
 )
 from textveil.pipeline.text_privatizer import TextPrivatizer, TextResult, load_privatizer
 
@@ -30,6 +31,7 @@ __all__ = [
     "BATCH_TEXTS",
     "SWEEP_WORDS",
     "BallotBox",
+    "DrawOptions",
     "EvaluationRun",
     "Privatizer",
     "Protector",
@@ -39,6 +41,7 @@ __all__ = [
     "TextPrivatizer",
     "TextResult",
     "Votes",
+    "check_library",
     "choose_level",
     "list_drawn_types",
     "load_privatizer",
@@ -47,5 +50,4 @@ __all__ = [
     "sweep",
     "synthesize",
     "tally",
-    "vote",
 ]

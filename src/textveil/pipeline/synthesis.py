@@ -57,7 +57,51 @@ MOST_CELLS = 100
 Count = int | Literal["all"]
 """How many texts are drawn; `all` for every text of the library once."""
 
-ProgressCallback = Callable[[str, int, int], None]
+
+@dataclass(frozen=True, kw_only=True)
+class DrawOptions:
+    """Options of the draw of texts, once the votes are there. None of them costs anything.
+
+    Attributes:
+        count: how many, chosen without looking at the private texts; or "all".
+        smooth: what labels follow from; see `Votes.corpus`.
+        balance: whether labels count as equally frequent.
+        seed: public.
+
+    Raises:
+        ConfigError: one is out of range.
+    """
+
+    count: Count = DEFAULT_COUNT
+    smooth: Smoothing = "best"
+    balance: bool = False
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.count != "all" and not 1 <= self.count <= MAX_COUNT:
+            raise ConfigError(f"count must be 1 to {MAX_COUNT:,} texts, or all, got {self.count}")
+        if self.smooth not in get_args(Smoothing):
+            raise ConfigError(
+                f"smooth must be {', '.join(get_args(Smoothing))}, got "
+                f"{quote_short(str(self.smooth))}"
+            )
+        if not 0 <= self.seed < 1 << 63:
+            raise ConfigError(f"seed must be a whole number from 0, got {self.seed}")
+
+    def check(self, library: Library, label_names: Sequence[str]) -> None:
+        """Refuses options that do not go with a library or labels, before anything is drawn.
+
+        Raises:
+            ConfigError: they do not.
+        """
+        is_smoothed = bool(label_names) and self.smooth != "none"
+        if is_smoothed:
+            get_views(library, self.smooth)
+        elif self.count == "all":
+            raise ConfigError(
+                "count can be all, every text of the library with its label, where there are "
+                "labels and they are smoothed"
+            )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -167,13 +211,9 @@ class Votes:
         Raises:
             ConfigError: the library is another one, or an option is out of range.
         """
-        if library.digest != self.library.digest:
-            raise ConfigError(
-                "the votes are for the library "
-                f"{quote_short(self.library.name)} {self.library.digest[:16]}, and the one given "
-                f"has the digest {library.digest[:16]}: give that library"
-            )
-        check_drawing(library, self.label_names, count, smooth)
+        check_library(library, self.library)
+        drawing = DrawOptions(count=count, smooth=smooth, balance=balance, seed=seed)
+        drawing.check(library, self.label_names)
         level = library.get_level(self.library.level)
         if library.get_facts(level) != self.library:
             raise InputError(
@@ -208,14 +248,7 @@ class Votes:
             which=which,
             label_ids=labels if self.label_names else None,
             cells=cells,
-            options={"count": count, "smooth": smooth, "balance": balance, "seed": seed},
         )
-
-    def relabel(
-        self, library: Library, *, smooth: Smoothing = "best", balance: bool = False
-    ) -> "Synthesis":
-        """Labels every text of the library as the votes say; costs nothing. See `corpus`."""
-        return self.corpus(library, count="all", smooth=smooth, balance=balance)
 
     # ---- as JSON ---------------------------------------------------------------------------------
 
@@ -308,7 +341,6 @@ class Synthesis:
         which: int64 [n], the number of each text in the library.
         label_ids: int64 [n], its label; None without labels.
         cells: int64 [n], the cell for which it was drawn.
-        options: how it was drawn: all of them public.
         left_out: for the curator alone: how many documents did not vote, and why. It is covered by
             no bound and must not be passed on.
     """
@@ -318,7 +350,6 @@ class Synthesis:
     which: Ids = field(repr=False)
     label_ids: Ids | None = field(repr=False)
     cells: Ids = field(repr=False)
-    options: Mapping[str, Any] = field(repr=False)
     left_out: Mapping[str, int] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
@@ -400,21 +431,22 @@ def synthesize(  # noqa: PLR0913 - most are options, given by keyword
         ConfigError, BudgetError: an option is out of range.
         InputError: a text is not valid Unicode, or there are not as many labels or subjects.
     """
-    check_drawing(library, label_names, count, smooth)
-    votes, left_out = vote(
-        texts,
-        labels,
+    drawing = DrawOptions(count=count, smooth=smooth, balance=balance, seed=seed)
+    drawing.check(library, label_names)
+    box = BallotBox(
         library=library,
+        level=library.get_level(
+            choose_level(library, level, about, epsilon, label_names, per_subject=per_subject)
+        ),
         epsilon=epsilon,
-        label_names=label_names,
-        subjects=subjects,
-        subject=subject,
+        label_names=tuple(label_names),
+        unit="document" if subjects is None else "subject",
         per_subject=per_subject,
-        level=choose_level(library, level, about, epsilon, label_names, per_subject=per_subject),
-        randomness=None if noise_seed is None else SeededRandomness(noise_seed),
+        subject="" if subjects is None else subject,
     )
-    corpus = votes.corpus(library, count=count, smooth=smooth, balance=balance, seed=seed)
-    return replace(corpus, left_out=left_out)
+    box.add(texts, labels, subjects)
+    votes = box.draw(None if noise_seed is None else SeededRandomness(noise_seed))
+    return replace(votes.corpus(library, **vars(drawing)), left_out=box.left_out)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -424,16 +456,21 @@ class BallotBox:
     Attributes:
         library: the public texts.
         level: the cells.
+        epsilon: of one document or subject.
         label_names: the labels, a public list.
         unit: `document` or `subject`.
         per_subject: how many texts of a subject are counted: the first ones.
         subject: the noun for a subject.
         counted: for the curator alone: how many texts were counted.
         left_out: for the curator alone: how many texts were not counted, and why.
+
+    Raises:
+        ConfigError, BudgetError: an option is out of range.
     """
 
     library: Library
     level: Level
+    epsilon: float
     label_names: tuple[str, ...] = ()
     unit: Literal["document", "subject"] = "document"
     per_subject: int = 1
@@ -450,7 +487,11 @@ class BallotBox:
                 "how many texts of a subject are counted (per_subject) needs the "
                 "subject of each text (subjects)"
             )
-        self._counts = np.zeros((max(1, len(self.label_names)), len(self.level)), np.int64)
+        NoisyCount(self.epsilon, self.per_subject)  # what is wrong is said before any text is read
+        self._counts = self._make_bins()
+
+    def _make_bins(self) -> Ints:
+        return np.zeros((max(1, len(self.label_names)), len(self.level)), np.int64)
 
     def add(
         self,
@@ -514,16 +555,15 @@ class BallotBox:
         """The subjects who are counted. Secret: for the ledger alone."""
         return self._seen.keys()
 
-    def build_guarantee(self, epsilon: float) -> TextGuarantee:
+    def build_guarantee(self) -> TextGuarantee:
         """Returns the statement about the votes before they are drawn."""
-        bins = np.zeros((max(1, len(self.label_names)), len(self.level)), np.int64)
-        return self._build_votes(bins, epsilon, is_seeded=False).guarantee
+        return self._build_votes(self._make_bins(), is_seeded=False).guarantee
 
-    def _build_votes(self, counts: Ints, epsilon: float, *, is_seeded: bool) -> Votes:
+    def _build_votes(self, counts: Ints, *, is_seeded: bool) -> Votes:
         return Votes(
             counts=counts,
             label_names=self.label_names,
-            epsilon=epsilon,
+            epsilon=self.epsilon,
             unit=self.unit,
             per_subject=self.per_subject,
             subject=self.subject,
@@ -531,55 +571,20 @@ class BallotBox:
             seeded=is_seeded,
         )
 
-    def draw(self, epsilon: float, randomness: Randomness | None = None) -> Votes:
+    def draw(self, randomness: Randomness | None = None) -> Votes:
         """Adds noise to every bin: the one draw of the release, after which the box is empty.
 
         Args:
-            epsilon: of one document or subject.
             randomness: the operating system's, unless a test gives a seed.
-
-        Raises:
-            BudgetError: epsilon is out of range.
         """
         randomness = SystemRandomness() if randomness is None else randomness
-        noise = NoisyCount(epsilon, self.per_subject)
         if self._counts is None:
             raise ConfigError("the votes were drawn, and are not drawn again: count anew")
         counts, self._counts = self._counts, None
         ((_, draws),) = randomness.open([counts.size]).split_rows(counts.size)
+        noise = NoisyCount(self.epsilon, self.per_subject)
         noisy = noise.draw(draws, counts.ravel()).reshape(counts.shape)
-        return self._build_votes(noisy, epsilon, is_seeded=randomness.is_seeded)
-
-
-def vote(  # noqa: PLR0913 - most are options, given by keyword
-    texts: Sequence[str],
-    labels: Sequence[str] | None,
-    *,
-    library: Library,
-    epsilon: float,
-    level: str,
-    label_names: Sequence[str] = (),
-    subjects: Sequence[str] | None = None,
-    subject: str = "subject",
-    per_subject: int = 1,
-    randomness: Randomness | None = None,
-) -> tuple[Votes, Mapping[str, int]]:
-    """Counts texts once, with noise; see `synthesize`.
-
-    Returns:
-        The votes, and for the curator alone how many texts were left out, and why.
-    """
-    box = BallotBox(
-        library=library,
-        level=library.get_level(level),
-        label_names=tuple(label_names),
-        unit="document" if subjects is None else "subject",
-        per_subject=per_subject,
-        subject="" if subjects is None else subject,
-    )
-    NoisyCount(epsilon, per_subject)  # what is wrong is said before any text is read
-    box.add(texts, labels, subjects)
-    return box.draw(epsilon, randomness), box.left_out
+        return self._build_votes(noisy, is_seeded=randomness.is_seeded)
 
 
 def choose_level(
@@ -635,29 +640,17 @@ def choose_level(
     return sizes[max(filter(is_fitting, sizes), default=min(sizes))]
 
 
-def check_drawing(
-    library: Library, label_names: Sequence[str], count: Count, smooth: Smoothing
-) -> None:
-    """Refuses options of a corpus before anything is drawn.
+def check_library(library: Library, facts: LibraryFacts) -> None:
+    """Refuses a library that is not the one that was voted on.
 
     Raises:
-        ConfigError: one is out of range, or does not go with the library or the labels.
+        ConfigError: it is another one.
     """
-    if smooth not in get_args(Smoothing):
+    if library.digest != facts.digest:
         raise ConfigError(
-            f"smooth must be {', '.join(get_args(Smoothing))}, got {quote_short(str(smooth))}"
+            f"the votes are for the library {quote_short(facts.name)} {facts.digest[:16]}, and "
+            f"the one given has the digest {library.digest[:16]}: give that library"
         )
-    is_smoothed = bool(label_names) and smooth != "none"
-    if is_smoothed:
-        get_views(library, smooth)
-    if count == "all":
-        if not is_smoothed:
-            raise ConfigError(
-                "count can be all, every text of the library with its label, where there are "
-                "labels and they are smoothed"
-            )
-    elif not 1 <= count <= MAX_COUNT:
-        raise ConfigError(f"count must be 1 to {MAX_COUNT:,} texts, or all, got {count}")
 
 
 def _divide(weights: Values, masses: Values, count: int) -> Ints:

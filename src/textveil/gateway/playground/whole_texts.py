@@ -7,7 +7,6 @@ Not here: how a public text is drawn (`pipeline`), libraries (`library`), and th
 Nothing is stored and nothing goes upstream. Each call draws anew.
 """
 
-import math
 from functools import cache, cached_property
 from typing import Any
 
@@ -70,7 +69,7 @@ class WholeTexts:
 
     def _describe_step(self, step: int) -> dict[str, str]:
         privatizer = self._load_privatizer(step)
-        cells, true = len(privatizer.level), compute_chance(privatizer)
+        cells, true = len(privatizer.level), privatizer.response.true_rate
         other = (1 - true) / (cells - 1)
         others = "the other kind" if cells == 2 else f"each of the {cells - 1:,} others"
         return {
@@ -103,7 +102,7 @@ class WholeTexts:
             "own": self._describe_cell(level, own),
             "drawn": self._describe_cell(level, drawn),
             "kept": own == drawn,
-            "chance": _format_share(compute_chance(privatizer)),
+            "chance": _format_share(privatizer.response.true_rate),
             "epsilon": guarantee.epsilon,
             "bound": format_number(guarantee.epsilon),
             "statement": guarantee.summary(),
@@ -115,11 +114,6 @@ class WholeTexts:
         name = level.names[cell] if level.names else f"{cell + 1} of {len(level):,}"
         words = ", ".join(self._find_words(level)[cell])
         return f"{name} ({words})" if words else name
-
-
-def compute_chance(privatizer: TextPrivatizer) -> float:
-    """Returns the chance that the true cell is drawn."""
-    return 1 / (1 + (len(privatizer.level) - 1) * math.exp(-privatizer.response.loss))
 
 
 def _format_share(share: float) -> str:

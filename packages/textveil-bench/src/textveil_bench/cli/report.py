@@ -4,14 +4,13 @@ In: rows of sweeps. Out: a page of their figures, and the figures as files.
 Not here: the content of the page (`textveil_bench.report`), and the making of rows (`bench`).
 """
 
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from textveil.cli import console, evaluation, progress, verb
-from textveil.errors import ConfigError, InputError, OutputError, UnknownName, quote_file
+from textveil.errors import ConfigError, OutputError, UnknownName
 from textveil.files import text_streams
 from textveil_bench.cli.bench import PANEL
 
@@ -125,8 +124,8 @@ def _read_gallery(
     library: str | None, votes: str | None, epsilon: float
 ) -> "list[WholeTextGallery]":
     """Reads what whole texts are made of, where a library is named."""
+    from textveil.corpus import read_votes
     from textveil.library import Library
-    from textveil.pipeline import Votes
     from textveil_bench.report import WholeTextGallery
 
     if library is None:
@@ -134,12 +133,5 @@ def _read_gallery(
             raise ConfigError("--votes needs --library: a corpus is made of its texts")
         return []
     public_texts = Library.read(library)
-    counts = None if votes is None else Votes.parse(_read_json(votes))
+    counts = None if votes is None else read_votes(votes)
     return [WholeTextGallery(library=public_texts, epsilon=epsilon, votes=counts)]
-
-
-def _read_json(file: str) -> Any:
-    try:
-        return json.loads(Path(file).read_bytes())
-    except (OSError, ValueError):
-        raise InputError(f"cannot read votes from {quote_file(file)}") from None
