@@ -45,7 +45,7 @@ CANDIDATE_CELLS, CANDIDATES = 12, 4
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Document:
+class PrivateDocument:
     """A private text with its label, and whom it is about."""
 
     text: str = field(repr=False)
@@ -112,7 +112,7 @@ class ReportReleases:
     report: Callable[..., Any] = field(repr=False)
     codes: int
 
-    def __call__(self, document: Document, many: int, /) -> Ints:
+    def __call__(self, document: PrivateDocument, many: int, /) -> Ints:
         """Returns zeros and ones [many, codes]."""
         is_in = np.zeros((many, self.codes), np.int64)
         for row, report in enumerate(self.report([document] * many)):
@@ -136,11 +136,11 @@ class CountReleases:
     epsilon: float
     randomness: Randomness = field(repr=False)
 
-    def __call__(self, documents: Sequence[Document], many: int, /) -> Ints:
+    def __call__(self, documents: Sequence[PrivateDocument], many: int, /) -> Ints:
         """Returns noisy counts [many, bins]."""
         return self.release([documents] * many)
 
-    def release(self, worlds: Sequence[Sequence[Document]]) -> Ints:
+    def release(self, worlds: Sequence[Sequence[PrivateDocument]]) -> Ints:
         """Returns a noisy count of each world: [worlds, bins]."""
         counts = []
         for start in range(0, len(worlds), RELEASES_AT_ONCE):
@@ -247,7 +247,7 @@ class WholeRelease:
             randomness=self.randomness,
         )
 
-    def report(self, documents: Sequence[Document]) -> list[Any]:
+    def report(self, documents: Sequence[PrivateDocument]) -> list[Any]:
         """Draws the report of each document."""
         return report_texts(
             [document.text for document in documents],
@@ -259,7 +259,7 @@ class WholeRelease:
             randomness=self.randomness,
         )
 
-    def promise(self, document: Document, *, per_subject: int = 0) -> TextGuarantee:
+    def promise(self, document: PrivateDocument, *, per_subject: int = 0) -> TextGuarantee:
         """Returns what the product states of a release, for one unit."""
         if self.privatizer is not None:
             return self.privatizer.claim
@@ -277,7 +277,7 @@ class WholeRelease:
         if self.privatizer is not None:
             return list(self._pair_texts(one, other))
         first, second = (
-            Document(text=text, label=label)
+            PrivateDocument(text=text, label=label)
             for text, label in zip((one, other), self.label_names, strict=True)
         )
         if self.way == "reports":
@@ -322,15 +322,19 @@ class WholeRelease:
                 )
 
     def _pair_counts(
-        self, unit: str, first: list[Document], second: list[Document], per_subject: int
+        self,
+        unit: str,
+        first: list[PrivateDocument],
+        second: list[PrivateDocument],
+        per_subject: int,
     ) -> Iterator[WorldPair]:
         promise = self.promise(first[0], per_subject=per_subject)
-        # of other bins: noise on the bins that others fill must not hide what those of nobody show
+        # in other bins, so that a bin without noise where nobody else is can be seen
         others = [
             replace(first[0], label=second[0].label, subject="somebody"),
             replace(second[0], label=first[0].label, subject="anybody"),
         ]
-        changes: Sequence[tuple[str, list[Document], float]] = (
+        changes: Sequence[tuple[str, list[PrivateDocument], float]] = (
             ("more", [], promise.epsilon),
             ("replaced", second, promise.replaced),
         )
@@ -399,7 +403,7 @@ class WholeRelease:
                 pair_count=pair_count,
             )
         documents = [
-            Document(text=text, label=label)
+            PrivateDocument(text=text, label=label)
             for text, label in zip(texts, labels or [""] * len(texts), strict=True)
         ]
         find_cells = partial(self.library.find_cells, level=self.level)

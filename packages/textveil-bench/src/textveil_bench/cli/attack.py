@@ -54,6 +54,10 @@ FINDINGS_FILE = "findings.json"
     "textveil attack notes.csv --unit document --library public.library --epsilon 1 --field text "
     "--way counts",
     options=(*PRIVACY_OPTIONS, *whole_texts.OPTIONS),
+    brief=(
+        *("attacks", "field", "label", "public", "way", "as_json"),
+        *("mechanism", "epsilon", "unit", "library", "setting"),
+    ),
     panel=rates.PANEL,
 )
 def attack(

@@ -37,6 +37,10 @@ if TYPE_CHECKING:
         *("epsilon", "table", "codes", "profile", *whole_texts.OPTIONS),
         *("config", "setting"),
     ),
+    brief=(
+        *("every", "small", "checks", "way", "as_json"),
+        *("epsilon", "table", "unit", "library", "setting"),
+    ),
     default=None,
     panel=PANEL,
 )

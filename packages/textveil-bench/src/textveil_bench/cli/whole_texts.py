@@ -100,8 +100,8 @@ def attack_texts(
 
     if config.texts.unit != "document":
         raise ConfigError(
-            "attacks judge a document by what stands in its place: give --unit document, and audit "
-            "sentences by `textveil audit --unit sentence`"
+            "attacks judge releases of documents: give --unit document; `textveil audit --unit "
+            "sentence` audits those of sentences"
         )
     if attacks is None or attacks == "all":
         names = ["membership", *(["attribute"] if labels is not None else [])]
