@@ -19,6 +19,7 @@ from textveil_bench.attack.whole_texts import (
     TextAttack,
     TextCase,
     attack_texts,
+    find_text_attack,
     load_text_attack,
 )
 from textveil_bench.attack.worlds import WorldPair, bound_accuracy, bound_advantage
@@ -36,6 +37,7 @@ __all__ = [
     "bound_advantage",
     "compute_cosines",
     "compute_rates",
+    "find_text_attack",
     "load",
     "load_text_attack",
     "merge_name_outcomes",

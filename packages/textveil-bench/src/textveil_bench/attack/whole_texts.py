@@ -109,7 +109,7 @@ class TextCase:
                     second=texts[other],
                     epsilon=epsilon,
                 )
-                for number, (one, other) in enumerate(_pair_texts(texts, find_cells, pair_count), 1)
+                for number, (one, other) in enumerate(pair_texts(texts, find_cells, pair_count), 1)
             ),
         )
 
@@ -121,7 +121,7 @@ def _release_often(
     return np.array(released, np.str_) if find_cells is None else find_cells(released)
 
 
-def _pair_texts(
+def pair_texts(
     texts: Sequence[str], find_cells: CellMap | None, pair_count: int
 ) -> Iterator[tuple[int, int]]:
     """Yields pairs of texts, the first of one cell with the first of the next."""
@@ -393,6 +393,17 @@ TEXT_ATTACKS: Mapping[str, Callable[..., TextAttack]] = {
 """All attacks on whole texts, by name."""
 
 
+def find_text_attack(name: str) -> Callable[..., TextAttack]:
+    """Returns the class of the attackers on whole texts of a name.
+
+    Raises:
+        UnknownName: there is no such attack.
+    """
+    if name not in TEXT_ATTACKS:
+        raise UnknownName("attack on whole texts", name, TEXT_ATTACKS)
+    return TEXT_ATTACKS[name]
+
+
 def load_text_attack(name: str, options: Mapping[str, Any] | None = None) -> TextAttack:
     """Builds the attacker on whole texts of a name.
 
@@ -400,9 +411,7 @@ def load_text_attack(name: str, options: Mapping[str, Any] | None = None) -> Tex
         UnknownName: there is no such attack, or it has no such option.
         ConfigError: an option is out of range.
     """
-    if name not in TEXT_ATTACKS:
-        raise UnknownName("attack on whole texts", name, TEXT_ATTACKS)
-    return TEXT_ATTACKS[name](**(options or {}))
+    return find_text_attack(name)(**(options or {}))
 
 
 def attack_texts(

@@ -6,7 +6,8 @@ Not here: the attacks (`textveil_bench.attack`), and pictures (`pictures`).
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,11 +15,11 @@ import typer
 
 from textveil.cli import console, evaluation, progress
 from textveil.cli.decorators import verb
-from textveil.cli.options import TypedOptions
+from textveil.cli.options import PRIVACY_OPTIONS, TypedOptions
 from textveil.cli.texts import Field
 from textveil.errors import ConfigError, UnknownName, quote_file, quote_short
 from textveil.files import text_streams
-from textveil_bench.cli import rates
+from textveil_bench.cli import rates, whole_texts
 
 if TYPE_CHECKING:
     from textveil.config import Config
@@ -48,6 +49,15 @@ FINDINGS_FILE = "findings.json"
     ),
     "textveil attack dev.tsv --profile paper-noise --attacks llm -o "
     "attack.llm.url=http://localhost:8000/v1 -o attack.llm.model=NAME",
+    "textveil attack notes.csv --unit document --library public.library --epsilon 2 --field text "
+    "--label topic",
+    "textveil attack notes.csv --unit document --library public.library --epsilon 1 --field text "
+    "--way counts",
+    options=(*PRIVACY_OPTIONS, *whole_texts.OPTIONS),
+    brief=(
+        *("attacks", "field", "label", "public", "way", "as_json"),
+        *("mechanism", "epsilon", "unit", "library", "setting"),
+    ),
     panel=rates.PANEL,
 )
 def attack(
@@ -88,6 +98,7 @@ def attack(
             "`learned`. The rates with memory are shown beside it.",
         ),
     ] = 1,
+    way: whole_texts.WayOption = None,
     limit: evaluation.Limit = None,
     by: rates.ByOption = False,
     every: Annotated[
@@ -109,14 +120,31 @@ def attack(
 
     The texts of a file are privatized, and the release is attacked. Only rates are printed or
     written, no texts. Set an attack's own options by -o attack.NAME.OPTION=VALUE; `textveil explain
-    NAME` lists them.
+    NAME` lists them. With --unit document the releases are of whole texts, and the attacks
+    membership, attribute and words, each beside the most that epsilon allows.
     """
+    from textveil.config import registry
+    from textveil_bench.attack import find_text_attack
+
     if releases < 1:
         raise ConfigError(f"--releases must be 1 or more, got {releases}")
     typed, settings = typed.split_settings(PREFIX)
     resolved = typed.resolve_config()
+    if whole_texts.is_whole(
+        resolved, way, pool=pool, public=public, output=output, releases=releases > 1
+    ):
+        texts, labels = _read_texts(file, field, label, limit)
+        options = _parse_options(settings, find_text_attack)
+        findings = whole_texts.attack_texts(resolved, way, texts, labels, attacks, options)
+        document = {
+            **rates.build_run_info(resolved, file),
+            "way": way or "texts",
+            **findings.to_json(),
+        }
+        _print(document, by=by, every=every, as_json=as_json, bounds=True)
+        return
     rates.require_judgeable(resolved)
-    options = _parse_options(settings)
+    options = _parse_options(settings, partial(registry.load, "attack"))
     quick = attacks is None
     names = _choose_attacks(
         ",".join(["bayes", *options]) if quick and releases > 1 else attacks, options
@@ -125,16 +153,9 @@ def attack(
         named_options = (("attribute", label), ("linkage", pool), ("learned", public))
         names += [name for name, value in named_options if value and name not in names]
         options = {name: {**QUICK_OPTIONS.get(name, {}), **options.get(name, {})} for name in names}
-    texts_and_labels = (
-        rates.read_labelled_texts(file, field, label, limit) if label is not None else None
-    )
-    texts = (
-        evaluation.read_texts(file, field, limit)
-        if texts_and_labels is None
-        else texts_and_labels[0]
-    )
-    if texts_and_labels is not None:
-        options.setdefault("attribute", {})["labels"] = tuple(texts_and_labels[1])
+    texts, labels = _read_texts(file, field, label, limit)
+    if labels is not None:
+        options.setdefault("attribute", {})["labels"] = tuple(labels)
     if pool is not None:
         options.setdefault("linkage", {})["decoys"] = tuple(
             rates.read_other_texts(pool, file, field)
@@ -157,16 +178,7 @@ def attack(
             + "; ".join(f"{k}: {why}" for k, why in findings.refused.items())
         )
     document = {**rates.build_run_info(resolved, file), **findings.to_json()}
-    if as_json:
-        evaluation.write_json(document, None)
-    else:
-        rates.print_rates(document["rows"], by=by, every=every, first="attack", baseline=True)
-        for note in rates.list_notes(document):
-            console.note(console.wrap(f"Note: {note}"))
-    for name, reason in findings.refused.items():
-        console.note(console.wrap(f"{name}: not run: {reason}"))
-    if not as_json:
-        console.note(console.wrap(document["caution"]))
+    _print(document, by=by, every=every, as_json=as_json)
     if releases > 1:
         console.note(
             console.wrap(
@@ -207,8 +219,40 @@ def _choose_attacks(attacks: str | None, options: Mapping[str, Any]) -> list[str
     return list(dict.fromkeys(names))
 
 
-def _parse_options(typed: list[str]) -> dict[str, dict[str, Any]]:
-    """Parses attack.bayes.draws=1000 into {"bayes": {"draws": 1000}}."""
+def _read_texts(
+    file: str, field: str | None, label: str | None, limit: int | None
+) -> tuple[list[str], list[str] | None]:
+    """Reads the texts of a file, and their labels if a field of them is named."""
+    if label is None:
+        return evaluation.read_texts(file, field, limit), None
+    return rates.read_labelled_texts(file, field, label, limit)
+
+
+def _print(
+    document: Mapping[str, Any], *, by: bool, every: bool, as_json: bool, bounds: bool = False
+) -> None:
+    """Prints the rates, and what is to be said of them; bounds beside the rates, or as notes."""
+    if as_json:
+        evaluation.write_json(document, None)
+    else:
+        rates.print_rates(
+            document["rows"], by=by, every=every, first="attack", baseline=True, bounds=bounds
+        )
+        for note in [] if bounds else rates.list_notes(document):
+            console.note(console.wrap(f"Note: {note}"))
+    for name, reason in document["not_run"].items():
+        console.note(console.wrap(f"{name}: not run: {reason}"))
+    if not as_json:
+        console.note(console.wrap(document["caution"]))
+
+
+def _parse_options(typed: list[str], load: Callable[[str], Any]) -> dict[str, dict[str, Any]]:
+    """Parses attack.bayes.draws=1000 into {"bayes": {"draws": 1000}}.
+
+    Args:
+        typed: the settings.
+        load: returns the attack of a name, for the types of its options.
+    """
     from textveil.config import option_sources, registry
 
     options: dict[str, dict[str, Any]] = {}
@@ -219,7 +263,7 @@ def _parse_options(typed: list[str]) -> dict[str, dict[str, Any]]:
                 f"set an attack's option by -o attack.NAME.OPTION=VALUE, not by {quote_short(path)}"
             )
         option, value = option.replace("-", "_"), option_sources.parse_scalar(text)
-        parameters = registry.read_options(registry.load("attack", name)).keywords
+        parameters = registry.read_options(load(name)).keywords
         if (
             option in parameters
             and parameters[option].type.startswith("list of")

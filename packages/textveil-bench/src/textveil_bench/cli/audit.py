@@ -18,6 +18,7 @@ from textveil.cli.console import say
 from textveil.cli.decorators import verb
 from textveil.cli.options import TypedOptions
 from textveil.errors import ConfigError
+from textveil_bench.cli import whole_texts
 from textveil_bench.cli.rates import PANEL
 
 if TYPE_CHECKING:
@@ -30,7 +31,16 @@ if TYPE_CHECKING:
     "textveil audit --all --small --json",
     "textveil audit noise --checks sampled,streams --table glove",
     "textveil audit codebook --codes 24 --small",
-    options=("epsilon", "table", "codes", "profile", "config", "setting"),
+    "textveil audit --unit document --library public.library --epsilon 2 --small",
+    "textveil audit --unit document --way counts --library public.library --epsilon 1",
+    options=(
+        *("epsilon", "table", "codes", "profile", *whole_texts.OPTIONS),
+        *("config", "setting"),
+    ),
+    brief=(
+        *("every", "small", "checks", "way", "as_json"),
+        *("epsilon", "table", "unit", "library", "setting"),
+    ),
     default=None,
     panel=PANEL,
 )
@@ -55,6 +65,7 @@ def audit(
     checks: Annotated[
         str | None, typer.Option("--checks", metavar="NAME,...", help="Run only these checks.")
     ] = None,
+    way: whole_texts.WayOption = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object per finding.")
     ] = False,
@@ -66,13 +77,24 @@ def audit(
     If the distribution of outputs can be computed, the check is exact. Otherwise samples give a
     lower bound of the privacy loss; a mechanism that keeps its claim fails such a check once in a
     million times. Without --epsilon the budget is the one that gives local DP 12.
+
+    With --unit a release of whole texts is audited in place of a mechanism: two neighbours are
+    released many times, by a document, sentence or subject.
     """
     from textveil.config import registry
     from textveil_bench.audit import CHECKS, ConfiguredBuild
     from textveil_bench.audit import audit as run
 
+    named = {} if mechanism is None else {"mechanism__name": mechanism}
+    if way is not None or "texts.unit" in typed.values or not (every or named):
+        config = typed.resolve_config(complete=False, **named)
+        if whole_texts.is_whole(config, way, all=every, checks=checks):
+            _finish(_print_findings(whole_texts.audit_texts(config, way, small=small), as_json))
+            return
     if every == (mechanism is not None):
-        raise ConfigError("give the name of a mechanism, or --all")
+        raise ConfigError(
+            "give the name of a mechanism, or --all; for whole texts --unit and --library"
+        )
     if every and "epsilon" in typed.values:
         raise ConfigError("--epsilon has another unit for each mechanism; leave it out with --all")
     names = registry.list_names("mechanism") if every else [mechanism]
@@ -88,6 +110,15 @@ def audit(
         builds.append(ConfiguredBuild(name=name or "", resolve=options))
     with progress.show_bars(unit=" checks") as report:
         failures = _print_findings(run(*builds, small=small, only=only, report=report), as_json)
+    _finish(failures)
+
+
+AUDIT_CODES = "24"
+"""The general book for mechanisms that need one, with --all."""
+
+
+def _finish(failures: int) -> None:
+    """Ends the command with exit code 1 if a claim failed."""
     if failures:
         console.note(
             f"{failures} claims are violated or could not be checked"
@@ -95,10 +126,6 @@ def audit(
             else "a claim is violated or could not be checked"
         )
         raise typer.Exit(1)
-
-
-AUDIT_CODES = "24"
-"""The general book for mechanisms that need one, with --all."""
 
 
 def _print_findings(findings: Iterable["AuditFinding"], as_json: bool) -> int:

@@ -131,6 +131,8 @@ def build_run_info(config: "Config", file: str) -> dict[str, Any]:
 
     options = config.dump_public()
     seeded = options.pop("seed") is not None
+    if library := config.texts.library:
+        options["texts"]["library"] = Path(library).name
     if config.epsilon is not None and math.isinf(config.epsilon):
         options["epsilon"] = "infinite"
     return {
@@ -148,6 +150,7 @@ def print_rates(
     every: bool = False,
     first: str | None = None,
     baseline: bool = False,
+    bounds: bool = False,
 ) -> None:
     """Prints rates as a table on standard output.
 
@@ -157,6 +160,7 @@ def print_rates(
         every: whether to show minor rates.
         first: a field shown in a column before the metric.
         baseline: whether to show the rates without the released words.
+        bounds: whether to show the notes, which say what epsilon allows.
     """
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
@@ -166,6 +170,8 @@ def print_rates(
         table.add_column(heading, overflow="fold")
     for heading in ("value", "95% interval", *(["without release"] if baseline else []), "n"):
         table.add_column(heading, justify="right", no_wrap=True)
+    if bounds:
+        table.add_column("what epsilon allows", overflow="fold")
     for row in rows:
         if (row["slice"] != "all" and not by) or not (row["headline"] or every):
             continue
@@ -184,7 +190,7 @@ def print_rates(
         ]
         if baseline:
             cells.append("" if row["baseline"] is None else format_number(row["baseline"]))
-        table.add_row(*cells, f"{row['n']:,}")
+        table.add_row(*cells, f"{row['n']:,}", *([row["note"]] if bounds else []))
     print_table(table)
 
 
