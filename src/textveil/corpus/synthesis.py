@@ -348,6 +348,11 @@ def _begin_run(output: Storage, pins: Mapping[str, Any], *, resume: bool) -> str
         raise ConfigError(
             f"the output folder {quote_file(output.uri)} must be empty or new; use another one"
         )
+    if resume:  # of a folder whose name is mistyped, noise would be drawn a second time
+        raise ConfigError(
+            f"there is no run to go on with in {quote_file(output.uri)}; without --resume one "
+            "begins, and draws noise"
+        )
     record = {"run": make_unique_name(), folders.KIND: pins}
     if not work.create(RUN_FILE, json.dumps(record).encode(), mode=0o600):
         raise ConfigError(
