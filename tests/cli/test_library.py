@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -156,6 +157,7 @@ def test_labels_and_classes_from_files(run, tmp_path):
         (("make", "a.jsonl", "--demo"), "give it alone"),
         (("make", "--demo", "-o", "no/such/folder.library"), "an existing folder"),
         (("make", "--demo", "-o", "."), "an existing folder"),
+        (("make", "--demo", "-o", os.devnull), "an existing folder"),
         (("info", "missing.library"), "cannot read a library"),
         (("info", "a.jsonl"), "not a library, or damaged"),
     ],

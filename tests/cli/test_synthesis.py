@@ -189,7 +189,10 @@ def test_verbs_of_other_releases(run, comments, library):
     assert "--library is needed" in run("corpus", "verify", "synth")[2]
     Path("empty").mkdir()
     assert "no finished release" in run("corpus", "verify", "empty")[2]
-    assert "leave it out" in run("corpus", "verify", "empty", "--library", library)[2]
+    assert "no finished release" in run("corpus", "verify", "empty", "--library", library)[2]
+    said = run("corpus", "tally", "no-such", "--library", library, "-o", "tallied")[2]
+    assert "no such file" in said
+    assert "standard input" not in said
     again = run(*c_command(comments, library, "-o", "synth"))
     assert again[0] == 2
     assert "holds a finished release" in again[2]

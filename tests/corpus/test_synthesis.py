@@ -421,7 +421,7 @@ def test_a_full_disk_leaves_one_draw(comments, tmp_path, library, monkeypatch, c
     assert not list(out.rglob("*.part"))
     votes = out / "votes.json"
     before = votes.read_bytes() if votes.exists() else None
-    run(comments, out, library, resume=True)
+    run(comments, out, library, resume=after > 0)  # 0: not even the run was there
     assert before in (None, votes.read_bytes())
     assert names(out) == FINISHED
 
@@ -745,6 +745,27 @@ def reports(tmp_path: Path, library: Library) -> Path:
     for number in range(5):
         report(folder / f"{number}.json", library)
     return folder
+
+
+def test_there_is_no_run_to_go_on_with(comments, tmp_path, library):
+    with pytest.raises(ConfigError, match="no run to go on with"):
+        run(comments, tmp_path / "out", library, resume=True)
+    assert not (tmp_path / "out" / "votes.json").exists()
+    run(comments, tmp_path / "out", library)
+
+
+def test_one_label_is_enough(comments, tmp_path, library):
+    """Nothing is left to estimate, and noise that was drawn must not be lost by that."""
+    run(comments, tmp_path / "out", library, label_names=LABELS[:1])
+    rows = (tmp_path / "out" / "part-00000000.jsonl").read_text().splitlines()
+    assert {json.loads(row)["label"] for row in rows} == {LABELS[0]}
+    assert verify_synthesis(tmp_path / "out", library).differences == ()
+
+
+def test_unlike_reports_say_how(reports, library):
+    report(reports / "9.json", library, epsilon=3.0)
+    with pytest.raises(InputError, match=r"report 6, .* has another epsilon than the first"):
+        tally(read_reports([reports]), library)
 
 
 def test_a_tally(reports, tmp_path, library):

@@ -21,6 +21,7 @@ from textveil.library import features as features_module
 from textveil.library import library as library_module
 from textveil.library.features import FeatureMap, LinearMap
 from textveil.library.library import LEAST_POOL, Library
+from textveil.models import load_sentences
 
 TEXTS = [note["text"] for note in write_notes(2, 5000)] + [
     "",
@@ -215,11 +216,12 @@ def test_its_own_texts_are_known(notes_library):
 @pytest.mark.parametrize(("source", "options"), [(None, {}), ("owner/encoder", {"batch": 1})])
 def test_another_encoder_encodes_one_text_at_a_time(notes_library, monkeypatch, source, options):
     """The vectors of another encoder change with the batch, if only in their last bits."""
-    bundled, asked = features_module.load_sentences(), []
-    monkeypatch.setattr(
-        features_module,
-        "load_sentences",
-        lambda *given, **more: asked.append((given, more)) or bundled,
-    )
+    bundled, asked = load_sentences(), []
+
+    def load(*given, **more):
+        asked.append((given, more))
+        return bundled
+
+    monkeypatch.setattr(features_module, "load_sentences", load)
     replace(notes_library.features, encoder_source=source).compute(["a text"])
     assert asked == [((source,), options)]

@@ -183,9 +183,10 @@ def verify(
     if is_synthesis(folder):
         _verify_synthesis(folder, library)
         return
+    differences = release.verify(folder)
     if library is not None:
         raise ConfigError("--library is for the folder of a synthesized corpus; leave it out")
-    if differences := release.verify(folder):
+    if differences:
         raise InputError("the release does not match its manifest: " + "; ".join(differences))
     console.say("The release matches its manifest.")
 

@@ -437,6 +437,8 @@ def write_library(
     with progress.show_bars() as report:
         new = (make or make_library)(levels=numbers or LEVELS, report=report, **options)
     new.save(target)
+    if left := len(options["texts"]) - len(new):
+        console.note(f"{left:,} texts were left out: empty ones, and equal ones but for the first.")
     for line in describe_library(new):
         say(line)
 

@@ -56,7 +56,8 @@ def _spell_value(value: object) -> str:
 def check_target(output: str) -> Path:
     """Returns the path of the file to write, once its folder is known to be there."""
     target = Path(output)
-    if target.is_dir() or not target.resolve().parent.is_dir():
+    is_taken = target.exists() and not target.is_file()  # a device would be replaced by a file
+    if is_taken or not target.resolve().parent.is_dir():
         raise ConfigError(
             f"--output must name a file in an existing folder, got {quote_file(output)}"
         )

@@ -115,7 +115,7 @@ Resume = Annotated[
     "textveil corpus synthesize --votes synthetic/votes.json --library news.library --count 20000 "
     "-o more/",
     brief=(
-        *("field", "label", "labels", "subject", "about", "library", "epsilon", "count"),
+        *("field", "label", "labels", "subject", "noun", "about", "library", "epsilon", "count"),
         *("votes", "output", "resume"),
     ),
 )
@@ -395,7 +395,7 @@ def read_labels(labels: str | None, file: str | None) -> tuple[str, ...]:
         raise ConfigError("give one of --labels and --labels-file, not both")
     if file is None:
         return tuple(name.strip() for name in (labels or "").split(",")) if labels else ()
-    with text_streams.open_input(file) as stream:
+    with text_streams.open_input(file, may_be_text=False) as stream:
         names = tuple(line.strip() for line in text_streams.read_lines(stream) if line.strip())
     if not names:
         raise InputError(f"the file of labels {quote_file(file)} is empty")

@@ -72,7 +72,7 @@ def read_reports(inputs: Sequence[str | Path]) -> Iterator[Any]:
     """
     files = sorted({file for path in inputs for file in _find_files(Path(path))})
     for number, file in enumerate(files, 1):
-        with text_streams.open_input(str(file)) as stream:
+        with text_streams.open_input(str(file), may_be_text=False) as stream:
             for line in text_streams.read_lines(stream):
                 if line.strip():
                     yield _parse_report(line, number)

@@ -331,6 +331,11 @@ def _begin_run(output: Storage, pins: Mapping[str, Any], *, resume: bool) -> str
             if name not in (RUN_FILE, DRAWN_FILE):
                 work.delete(name)  # half written by a process that was killed
         return str(record["run"])
+    if resume:  # of a folder whose name is mistyped, noise would be drawn a second time
+        raise ConfigError(
+            f"there is no run to go on with in {quote_file(output.uri)}; without --resume one "
+            "begins, and draws noise"
+        )
     record = {"run": make_unique_name(), folders.KIND: pins}
     if not work.create(RUN_FILE, json.dumps(record).encode(), mode=0o600):
         raise ConfigError(

@@ -242,23 +242,23 @@ def _build_sheet(votes: Votes, library: Library, manifest: Mapping[str, Any]) ->
                     "that the library lacks.",
                     "Every text here was public before and is passed on word for word, under the "
                     f"licence {facts.licence}. Names and facts in it are those of the library: "
-                    "each row says `public`, and where in the source it stands.",
+                    "each row says that it is public, and where in the source it stands.",
                 ],
             ),
             SheetSection(
                 heading="What the library does alone",
                 paragraphs=[describe_baseline(library), _WHY_ALONE],
             ),
-            _build_counts(votes),
             SheetSection(
                 heading="How to check it",
                 paragraphs=[
                     f"All files follow from {VOTES_FILE}, the library and public options. "
-                    "`textveil corpus verify FOLDER --library FILE` draws them again and names "
-                    "what differs."
+                    "The command textveil corpus verify FOLDER --library FILE draws them again and "
+                    "names what differs."
                 ],
             ),
             SheetSection(heading="The statement in full", exact=guarantee.explain()),
+            _build_counts(votes),  # long, and so the last
         ],
     )
 

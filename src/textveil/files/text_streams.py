@@ -126,10 +126,14 @@ def require_input(argument: str | None) -> None:
 
 
 @contextmanager
-def open_input(argument: str | None) -> Iterator[BinaryIO]:
+def open_input(argument: str | None, *, may_be_text: bool = True) -> Iterator[BinaryIO]:
     """Opens a file, or standard input for None and "-".
 
     As bytes.
+
+    Args:
+        argument: the name of the file.
+        may_be_text: whether a text could have been given in its place.
 
     Raises:
         InputError: standard input is a terminal or closed, or no file of that name can be read.
@@ -141,10 +145,12 @@ def open_input(argument: str | None) -> Iterator[BinaryIO]:
     if os.path.isdir(argument):
         raise InputError(f"the input {quote_file(argument)} is a folder; give a text or a file")
     if not os.path.exists(argument):
-        raise InputError(
-            f"no such file, {quote_short(argument)}: the argument looks like a path; if it is the "
-            f"text itself, pass it on standard input{suggest_file(argument)}"
+        advice = (
+            ": the argument looks like a path; if it is the text itself, pass it on standard input"
+            if may_be_text
+            else ""
         )
+        raise InputError(f"no such file, {quote_short(argument)}{advice}{suggest_file(argument)}")
     try:
         stream = open(argument, "rb")  # noqa: SIM115 - closed below; only opening is under this try
     except OSError as error:

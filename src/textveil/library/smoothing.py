@@ -79,9 +79,10 @@ def smooth_labels(
     Raises:
         ConfigError: the library knows no words.
     """
-    if len(counts) == 1:
-        return np.zeros(len(library), np.int64)
-    scores, prior = score_labels(counts, variance, level, get_views(library, how))
+    views = get_views(library, how)
+    if len(counts) == 1:  # nothing varies, so that no rate could be estimated
+        return np.zeros(len(level.cells), np.int64)
+    scores, prior = score_labels(counts, variance, level, views)
     if balance:
         scores += 1 / len(prior) - prior
     elif match:

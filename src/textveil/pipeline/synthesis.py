@@ -18,7 +18,7 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 
 from textveil.errors import ConfigError, GuaranteeError, InputError, list_names, quote_short
-from textveil.guarantee import LibraryFacts, TextGuarantee
+from textveil.guarantee import LibraryFacts, TextGuarantee, join_parts
 from textveil.library import (
     Level,
     Library,
@@ -623,7 +623,8 @@ def choose_level(
     if about is None or not about >= 1:
         raise ConfigError(
             "which level of cells suits depends on about how many texts there are: say a public "
-            f"guess (about), or name a level ({list_names(library.level_names)})"
+            "guess, about (--about), or name a level (--cells): "
+            f"{list_names(library.level_names)}"
         )
 
     def is_fitting(size: int) -> bool:
@@ -793,14 +794,19 @@ def tally(reports: Iterable[Mapping[str, Any]], library: Library) -> Votes:
     names, level = tuple(first["label_names"]), library.get_level(first["level"])
     counts = np.zeros(max(1, len(names)) * len(level), np.int64)
     size = SubsetSelection(len(counts), first["epsilon"]).size
-    alike = ("library", "level", "label_names", "epsilon")
+    alike = {
+        "library": "library",
+        "level": "level of cells (--cells)",
+        "label_names": "list of labels",
+        "epsilon": "epsilon",
+    }
     number = 0
     for number, report in enumerate(chain([first], rest), 1):
         _check_report(report)
-        if any(report[name] != first[name] for name in alike):
+        if others := [noun for name, noun in alike.items() if report[name] != first[name]]:
             raise InputError(
-                f"report {number} is for another library, level, list of labels or epsilon than "
-                "the first: all must be alike"
+                f"report {number}, in the order of the names of files, has another "
+                f"{join_parts(others)} than the first: all must be alike"
             )
         codes = report["codes"]
         if len(set(codes)) != size or not all(0 <= code < len(counts) for code in codes):

@@ -160,7 +160,7 @@ class CountReleases:
                 [f"{number} {document.label}" for number, document in voters],
                 [f"{number} {document.subject}" for number, document in voters],
             )
-            counts.append(box.draw(self.epsilon, self.randomness).counts.reshape(len(some), -1))
+            counts.append(box.draw(self.randomness).counts.reshape(len(some), -1))
         return np.concatenate(counts)
 
 
@@ -233,6 +233,7 @@ class WholeRelease:
             library=self.library,
             level=self.level,
             label_names=tuple(label_names),
+            epsilon=self.epsilon,
             unit="subject" if per_subject else "document",
             per_subject=per_subject or 1,
             subject="author" if per_subject else "",
@@ -267,7 +268,7 @@ class WholeRelease:
             reports = [report.dump() for report in self.report([document])]
             return tally(reports, self.library).guarantee
         box = self.make_box(label_names=self.label_names, per_subject=per_subject)
-        return box.build_guarantee(self.epsilon)
+        return box.build_guarantee()
 
     # ---- for the audit ---------------------------------------------------------------------------
 
