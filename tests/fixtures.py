@@ -4,13 +4,16 @@ In: fixed formulas. Out: fixtures; nothing is read from elsewhere but the defaul
 Not here: anything that one test file alone needs.
 """
 
+import errno
 import os
 import re
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +32,7 @@ from training.notes import CLASSES, write_notes
 
 from tests.postgres import MissingServerError, emptied
 from tests.postgres import postgres as server
+from textveil.files import text_streams
 from textveil.guarantee import Claim
 from textveil.library import Library, make_library
 from textveil.mechanism import Block, Layout
@@ -280,3 +284,21 @@ def postgresql() -> Iterator[str]:
 def postgres(postgresql: str) -> str:
     """The URL of an empty database in PostgreSQL."""
     return emptied(postgresql)
+
+
+@contextmanager
+def full_disk(monkeypatch: pytest.MonkeyPatch, call: str, after: int) -> Iterator[None]:
+    """A disk on which `call` (fsync or replace, of files) fails after so many times."""
+    calls, real = 0, getattr(os, call)
+
+    def fail(target: Any, *arguments: Any, **more: Any) -> Any:
+        nonlocal calls
+        calls += call == "replace" or not stat.S_ISDIR(os.fstat(target).st_mode)
+        if calls > after:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(target, *arguments, **more)
+
+    with monkeypatch.context() as disk:
+        disk.setattr(text_streams, "sync_folder", lambda _: None)
+        disk.setattr(os, call, fail)
+        yield

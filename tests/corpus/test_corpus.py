@@ -1,6 +1,5 @@
 """Runs over corpora: every row once, the same whoever draws and however often, and nothing said that is not so."""
 
-import errno
 import json
 import os
 import random
@@ -21,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import referencing
+from tests.fixtures import full_disk
 
 from textveil.config import layers, sections
 from textveil.corpus import (
@@ -35,7 +35,7 @@ from textveil.corpus import (
 )
 from textveil.corpus.rows import Labels
 from textveil.errors import ConfigError, InputError, OutputError, TextveilError
-from textveil.files import formats, storage, text_streams, work
+from textveil.files import formats, storage, work
 from textveil.files.pieces import LineBatch
 from textveil.guarantee import Guarantee, summarize
 from textveil.pipeline import privatizer
@@ -919,20 +919,12 @@ def test_a_signal_leaves_the_finished_parts(rows, tmp_path, number):
 @pytest.mark.parametrize("call", ["fsync", "replace"])
 @pytest.mark.parametrize("after", [1, 3, 5, 6, 9, 12])
 def test_a_full_disk_leaves_the_finished_parts(rows, tmp_path, monkeypatch, call, after):
-    out, calls, real = tmp_path / "out", 0, getattr(os, call)
-
-    def full(target: Any, *arguments: Any, **more: Any) -> Any:
-        nonlocal calls
-        calls += call == "replace" or not stat.S_ISDIR(os.fstat(target).st_mode)
-        if calls > after:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        return real(target, *arguments, **more)
-
-    with monkeypatch.context() as disk:
-        disk.setattr(text_streams, "sync_folder", lambda _: None)
-        disk.setattr(os, call, full)
-        with pytest.raises(OutputError, match=r"cannot be written: No space left on device$"):
-            run(rows, to=out)
+    out = tmp_path / "out"
+    with (
+        full_disk(monkeypatch, call, after),
+        pytest.raises(OutputError, match=r"cannot be written: No space left on device$"),
+    ):
+        run(rows, to=out)
     assert not list(out.rglob("*.part"))
     before = {each.name: each.read_bytes() for each in out.glob("part-*")}
     run(rows, to=out, resume=True)

@@ -1,13 +1,11 @@
 """Corpora of public texts over files: counted once, and nothing private in the folder but the noisy counts."""
 
 import csv
-import errno
 import gzip
 import json
 import os
 import shutil
 import signal
-import stat
 import subprocess
 import sys
 from functools import partial
@@ -18,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.fixtures import full_disk
 
 from textveil.corpus import synthesis, synthesis_folder
 from textveil.corpus.release import compute_digest
@@ -30,7 +29,7 @@ from textveil.corpus.synthesis_folder import (
     verify_synthesis,
 )
 from textveil.errors import ConfigError, InputError, LimitReached, OutputError, TextveilError
-from textveil.files import text_streams, work
+from textveil.files import work
 from textveil.library import Library, make_library
 from textveil.pipeline import DrawOptions, report_texts, synthesize, tally
 from textveil.pipeline import synthesis as drawing_room
@@ -404,20 +403,12 @@ def test_other_kinds_of_runs_do_not_mix(comments, tmp_path, library):
 @pytest.mark.parametrize("call", ["fsync", "replace"])
 @pytest.mark.parametrize("after", [0, 1, 2, 4])
 def test_a_full_disk_leaves_one_draw(comments, tmp_path, library, monkeypatch, call, after):
-    out, calls, real = tmp_path / "out", 0, getattr(os, call)
-
-    def full(target: Any, *arguments: Any, **more: Any) -> Any:
-        nonlocal calls
-        calls += call == "replace" or not stat.S_ISDIR(os.fstat(target).st_mode)
-        if calls > after:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        return real(target, *arguments, **more)
-
-    with monkeypatch.context() as disk:
-        disk.setattr(text_streams, "sync_folder", lambda _: None)
-        disk.setattr(os, call, full)
-        with pytest.raises(OutputError, match=r"No space left on device$"):
-            run(comments, out, library)
+    out = tmp_path / "out"
+    with (
+        full_disk(monkeypatch, call, after),
+        pytest.raises(OutputError, match=r"No space left on device$"),
+    ):
+        run(comments, out, library)
     assert not list(out.rglob("*.part"))
     votes = out / "votes.json"
     before = votes.read_bytes() if votes.exists() else None

@@ -6,9 +6,10 @@ import re
 from dataclasses import replace
 
 import pytest
+from tests.guarantee.test_text_guarantee import NEWS
 
 from textveil.errors import ConfigError, GuaranteeError, LimitReached, StoreError
-from textveil.guarantee import LibraryFacts, Sentences, TextGuarantee, compose
+from textveil.guarantee import Sentences, TextGuarantee, compose
 from textveil.session import MemoryStore, charge_subjects
 from textveil.session.spending import ALL_TABLES, MICRO, Spend, spend_texts, sum_spends
 from textveil.session.subject_charges import list_charges
@@ -19,15 +20,6 @@ pytest.importorskip("cryptography", reason="the extra `store` is not installed")
 from textveil.session.database_store import SQLStore
 from textveil.session.sql import ledger as ledgers
 
-LIBRARY = LibraryFacts(
-    name="news",
-    digest="13f6acee8dc0b1fb" * 4,
-    source="public half",
-    licence="CC0",
-    texts=100,
-    level="30",
-    cells=30,
-)
 ACCOUNT = "library 13f6acee8dc0b1fb"
 COUNTS = TextGuarantee(
     kind="central",
@@ -36,7 +28,7 @@ COUNTS = TextGuarantee(
     way="counts",
     epsilon=1.0,
     replaced=2.0,
-    library=LIBRARY,
+    library=NEWS,
     released=300,
     seeded=False,
 )

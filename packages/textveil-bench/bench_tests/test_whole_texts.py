@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bench_tests.test_choose import WORDS
 from textveil_bench.choose.whole_texts import (
     READ_WORDS,
     TRAINED_WORDS,
@@ -51,39 +52,11 @@ def test_a_text_is_encoded_once_also_by_a_later_run_and_after_one_that_was_cut_s
     assert RememberedVectors(lambda: second, 2, path).encode(["aa"]).tolist() == [[2, 0]]
 
 
-TOPICS = {
-    "sea": [
-        "boat",
-        "harbour",
-        "sailor",
-        "wave",
-        "island",
-        "beach",
-        "fish",
-        "captain",
-        "coast",
-        "anchor",
-    ],
-    "farm": [
-        "tractor",
-        "barn",
-        "wheat",
-        "farmer",
-        "cattle",
-        "harvest",
-        "orchard",
-        "plough",
-        "meadow",
-        "horse",
-    ],
-}
-
-
 def invent(count: int, seed: int) -> tuple[list[str], np.ndarray]:
     rng = np.random.default_rng(seed)
     labels = np.arange(count) % 2
     texts = [
-        f"the {' and the '.join(rng.choice(TOPICS[('sea', 'farm')[label]], 5))} number {seed}{i}"
+        f"the {' and the '.join(rng.choice(WORDS[('sea', 'farm')[label]], 5))} number {seed}{i}"
         for i, label in enumerate(labels)
     ]
     return texts, labels

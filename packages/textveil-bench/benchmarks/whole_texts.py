@@ -516,7 +516,9 @@ def mixture() -> Iterator[Row]:
                 judges=learn_judges("AG News"),
             )
             for smooth in ("best", "none"):
-                scores = count_mixture(ways, number + 1, smooth)
+                made = ways.synthesize(1, number + 1, smooth=smooth)
+                mixed = ways.score_mixture(made.which, made.label_ids)
+                scores = {name: mixed[name] for name in (LABELS, TOPICS)}
                 found.setdefault((f"one count (C), smooth {smooth}", n), []).append(scores)
             public = np.bincount(labelled.labels, minlength=len(names))
             everything = np.arange(len(library))
@@ -536,25 +538,6 @@ def mixture() -> Iterator[Row]:
             epsilon=1 if is_count else None,
             way="C" if is_count else None,
         )
-
-
-def count_mixture(ways: WholeTexts, seed: int, smooth: str) -> Scores:
-    """The mixture of a corpus that follows from one count."""
-    from textveil.pipeline import synthesize
-
-    made = synthesize(
-        ways.private.texts,
-        [ways.names[label] for label in ways.private.labels],
-        library=ways.library,
-        label_names=ways.names,
-        epsilon=1,
-        about=len(ways.private),
-        seed=seed,
-        noise_seed=seed,
-        smooth=smooth,
-    )
-    scores = ways.score_mixture(made.which, made.label_ids)
-    return {LABELS: scores[LABELS], TOPICS: scores[TOPICS]}
 
 
 # ---- what must fail, and what is too small -------------------------------------------------------
@@ -712,26 +695,15 @@ def measure_words(
 
 def cost() -> Iterator[Row]:
     """Seconds of a release from 11,000 documents beyond their vectors, and of the vectors of one."""
-    from textveil.pipeline import synthesize
-
-    names, private, _, _ = deal("AG News")
-    library = make("AG News")
-    labels = [names[label] for label in private.labels]
+    private = deal("AG News")[1]
+    ways = build("AG News", make("AG News"), len(private), SEEDS[0])
     start = time.perf_counter()
     remember().encode(private.texts)
     known = time.perf_counter() - start
     found = []
     for seed in SEEDS:
         start = time.perf_counter()
-        synthesize(
-            private.texts,
-            labels,
-            library=library,
-            label_names=names,
-            epsilon=1,
-            about=len(private),
-            noise_seed=seed,
-        )
+        ways.synthesize(1, seed)
         found.append({"seconds": time.perf_counter() - start - known})
     yield summarize(
         "AG News",

@@ -64,6 +64,12 @@ DryRun = Annotated[
         "--dry-run", help="Count the requests and tokens, show one prompt, and ask for nothing."
     ),
 ]
+Name = Annotated[
+    str | None,
+    typer.Option(
+        "--name", help="The name of the library in statements. Default: that of its file."
+    ),
+]
 NewLibrary = Annotated[
     str,
     typer.Option(
@@ -151,12 +157,7 @@ def make(
             help="The terms under which the texts may be passed on; they go into every release.",
         ),
     ] = None,
-    name: Annotated[
-        str | None,
-        typer.Option(
-            "--name", help="The name of the library in statements. Default: that of its file."
-        ),
-    ] = None,
+    name: Name = None,
     cells: Annotated[
         str | None,
         typer.Option(
@@ -314,12 +315,7 @@ def vary(
             min=1,
         ),
     ] = None,
-    name: Annotated[
-        str | None,
-        typer.Option(
-            "--name", help="The name of the library in statements. Default: that of its file."
-        ),
-    ] = None,
+    name: Name = None,
     seed: Annotated[
         int, typer.Option("--seed", metavar="N", help="Another seed gives other variations.", min=0)
     ] = 0,

@@ -9,7 +9,7 @@ goes (`release`).
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from typing import Any, ClassVar, Self
@@ -78,6 +78,9 @@ class ReleaseLosses:
     unit: ClassVar[str] = "word"
     """What is replaced: what is proved is about one of these."""
 
+    also_shows: ClassVar[str] = "In addition to its words the release shows"
+    """The beginning of the sentence on the mask."""
+
     @classmethod
     def build(cls, records: Iterable[dict[str, Any]], **more: Any) -> Self:
         """Sums the records of all parts, in their order."""
@@ -107,6 +110,78 @@ class ReleaseLosses:
         """The losses of documents and subjects, by name."""
         subjects = {} if self.subjects is None else {"subject": self.subjects}
         return {"document": self.documents, **subjects}
+
+    @property
+    def stated(self) -> Any:
+        """The statement about all texts; None without any."""
+        raise NotImplementedError
+
+    def build_sentences(self) -> dict[str, str]:
+        """Returns the sentences of the statement by subject."""
+        raise NotImplementedError
+
+    def build_sheet(self, facts: Sequence[tuple[str, str]]) -> Sheet:
+        """Builds the complete statement as a sheet.
+
+        Args:
+            facts: what the release is, as names and values.
+        """
+        sentences, guarantee = self.build_sentences(), self.stated
+        if guarantee is None:
+            return Sheet(
+                title=STATEMENT_TITLE,
+                facts=facts,
+                sections=[SheetSection(heading="In plain words", paragraphs=[*sentences.values()])],
+            )
+        stated = (self.unit, "document", "person", "library")
+        return Sheet(
+            title=STATEMENT_TITLE,
+            facts=[*facts, *self._list_facts()],
+            sections=[
+                SheetSection(
+                    heading="In plain words",
+                    paragraphs=[*self._explain_plainly(guarantee), sentences["person"]],
+                ),
+                self._build_middle(sentences),
+                SheetSection(
+                    heading="What is proved",
+                    paragraphs=[sentences[self.unit], sentences["document"]],
+                    tables=[
+                        SheetTable(
+                            head=("loss of a", "number", "largest", "median", "unbounded"),
+                            rows=[*self._build_rows()],
+                        )
+                    ],
+                ),
+                SheetSection(
+                    heading="What is not covered",
+                    paragraphs=[
+                        *(text for name, text in sentences.items() if name not in stated),
+                        (
+                            f"{self.also_shows}, computed from the private texts: "
+                            f"{join_parts(guarantee.mask)}. Nothing is claimed about that either."
+                        ),
+                        (
+                            "All this is for one release. A reader who gets another release of the "
+                            "same texts, drawn anew, learns more: the bounds of both add up."
+                        ),
+                    ],
+                ),
+                SheetSection(heading="The statement in full", exact=guarantee.explain()),
+            ],
+        )
+
+    def _list_facts(self) -> Sequence[tuple[str, str]]:
+        """Lists further facts of the release."""
+        return ()
+
+    def _explain_plainly(self, guarantee: Any) -> Iterator[str]:
+        """Yields sentences for readers who do not know epsilon."""
+        raise NotImplementedError
+
+    def _build_middle(self, sentences: Mapping[str, str]) -> SheetSection:
+        """Builds the section on what stands in place of the private texts."""
+        raise NotImplementedError
 
     def _describe_person(self) -> str:
         """Returns sentences on the loss of a person with several texts."""
@@ -197,6 +272,11 @@ class CorpusStatement(ReleaseLosses):
     kept: bool = False
 
     kind = Guarantee
+
+    @property
+    def stated(self) -> Guarantee | None:
+        """The statement about all words."""
+        return self.guarantee
 
     @property
     def losses(self) -> dict[str, LossHistogram]:
@@ -293,61 +373,13 @@ class CorpusStatement(ReleaseLosses):
             )
         return sentences
 
-    def build_sheet(self, facts: Sequence[tuple[str, str]]) -> Sheet:
-        """Builds the complete statement as a sheet.
-
-        Args:
-            facts: what the release is, as names and values.
-        """
-        sentences, guarantee = self.build_sentences(), self.guarantee
-        if guarantee is None:
-            return Sheet(
-                title=STATEMENT_TITLE,
-                facts=facts,
-                sections=[SheetSection(heading="In plain words", paragraphs=[*sentences.values()])],
-            )
-        remaining = [
-            sentence
-            for name, sentence in sentences.items()
-            if name not in ("word", "document", "person")
-        ]
-        shows = (
-            "In addition to its words the release shows, computed from the private texts: "
-            f"{join_parts(guarantee.mask)}."
-        )
-        once = (
-            "All this is for one release. A reader who gets another release of the same texts, "
-            "drawn anew, learns more: the bounds of both add up."
-        )
-        return Sheet(
-            title=STATEMENT_TITLE,
-            facts=facts,
-            sections=[
-                SheetSection(
-                    heading="In plain words",
-                    paragraphs=[*self._explain_plainly(guarantee), sentences["person"]],
-                ),
-                SheetSection(
-                    heading="What happened to the words",
-                    paragraphs=[*self._explain_counts(guarantee)],
-                    tables=[*self._build_tables()],
-                ),
-                SheetSection(
-                    heading="What is proved",
-                    paragraphs=[sentences["word"], sentences["document"]],
-                    tables=[
-                        SheetTable(
-                            head=("loss of a", "number", "largest", "median", "unbounded"),
-                            rows=[*self._build_rows()],
-                        )
-                    ],
-                ),
-                SheetSection(
-                    heading="What is not covered",
-                    paragraphs=[*remaining, f"{shows} Nothing is claimed about that either.", once],
-                ),
-                SheetSection(heading="The statement in full", exact=guarantee.explain()),
-            ],
+    def _build_middle(self, sentences: Mapping[str, str]) -> SheetSection:
+        del sentences
+        assert self.guarantee is not None, "there are words"
+        return SheetSection(
+            heading="What happened to the words",
+            paragraphs=[*self._explain_counts(self.guarantee)],
+            tables=[*self._build_tables()],
         )
 
     def _explain_plainly(self, guarantee: Guarantee) -> Iterator[str]:

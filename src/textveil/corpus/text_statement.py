@@ -4,13 +4,13 @@ In: records of parts, and the library. Out: `WholeTextStatement`, and all that i
 Not here: the statement of words (`statement`), and the statement about one text (`guarantee`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from textveil.corpus.statement import STATEMENT_TITLE, ReleaseLosses
-from textveil.guarantee import MICRO, TextGuarantee, format_number, join_parts
-from textveil.render import Sheet, SheetSection, SheetTable
+from textveil.corpus.statement import ReleaseLosses
+from textveil.guarantee import MICRO, TextGuarantee, format_number
+from textveil.render import SheetSection
 
 SOURCES_NOTE = (
     "For every released text a file sources-*.jsonl says that it is public, and its id in the "
@@ -33,6 +33,7 @@ class WholeTextStatement(ReleaseLosses):
     kind = TextGuarantee
     row_noun = "row"
     unit = "text"
+    also_shows = "The release also shows"
 
     @property
     def stated(self) -> TextGuarantee | None:
@@ -74,64 +75,21 @@ class WholeTextStatement(ReleaseLosses):
             **self._describe_equality(),
         }
 
-    def build_sheet(self, facts: Sequence[tuple[str, str]]) -> Sheet:
-        """Builds the complete statement as a sheet.
+    def _list_facts(self) -> list[tuple[str, str]]:
+        assert self.guarantee is not None, "there are texts"
+        library = self.guarantee.library
+        return [
+            ("library", f"{library.name}: {library.texts:,} texts, {library.source}"),
+            ("licence of the texts", library.licence),
+            ("digest of the library", library.digest),
+        ]
 
-        Args:
-            facts: what the release is, as names and values.
-        """
-        sentences, guarantee = self.build_sentences(), self.stated
-        if guarantee is None:
-            return Sheet(
-                title=STATEMENT_TITLE,
-                facts=facts,
-                sections=[SheetSection(heading="In plain words", paragraphs=[*sentences.values()])],
-            )
-        library = guarantee.library
-        remaining = [sentences[name] for name in ("copied", "equality") if name in sentences]
-        return Sheet(
-            title=STATEMENT_TITLE,
-            facts=[
-                *facts,
-                ("library", f"{library.name}: {library.texts:,} texts, {library.source}"),
-                ("licence of the texts", library.licence),
-                ("digest of the library", library.digest),
-            ],
-            sections=[
-                SheetSection(
-                    heading="In plain words",
-                    paragraphs=[guarantee.explain_plainly(), sentences["person"]],
-                ),
-                SheetSection(
-                    heading="Whose texts these are",
-                    paragraphs=[sentences["library"], SOURCES_NOTE],
-                ),
-                SheetSection(
-                    heading="What is proved",
-                    paragraphs=[sentences["text"], sentences["document"]],
-                    tables=[
-                        SheetTable(
-                            head=("loss of a", "number", "largest", "median", "unbounded"),
-                            rows=[*self._build_rows()],
-                        )
-                    ],
-                ),
-                SheetSection(
-                    heading="What is not covered",
-                    paragraphs=[
-                        *remaining,
-                        (
-                            "The release also shows, computed from the private texts: "
-                            f"{join_parts(guarantee.mask)}. Nothing is claimed about that either."
-                        ),
-                        (
-                            "All this is for one release. A reader who gets another release of the "
-                            "same texts, drawn anew, learns more: the bounds of both add up."
-                        ),
-                    ],
-                ),
-                SheetSection(heading="The statement in full", exact=guarantee.explain()),
-            ],
+    def _explain_plainly(self, guarantee: TextGuarantee) -> Iterator[str]:
+        yield guarantee.explain_plainly()
+
+    def _build_middle(self, sentences: Mapping[str, str]) -> SheetSection:
+        return SheetSection(
+            heading="Whose texts these are", paragraphs=[sentences["library"], SOURCES_NOTE]
         )
 
     def _describe_rows(self, guarantee: TextGuarantee) -> str:

@@ -20,8 +20,8 @@ from textveil.library.description import (
     describe_library,
 )
 from textveil.library.drawing import allocate, draw_texts
-from textveil.library.library import Level, Library, LibraryKind
-from textveil.library.making import LEVELS, CellKind, make_library
+from textveil.library.library import Level, Library
+from textveil.library.making import LEVELS, make_library
 from textveil.library.smoothing import Smoothing, get_views, smooth_labels
 from textveil.library.typical_words import find_typical_words
 
@@ -29,10 +29,8 @@ __all__ = [
     "LENGTHS",
     "LEVELS",
     "CandidatePlan",
-    "CellKind",
     "Level",
     "Library",
-    "LibraryKind",
     "Smoothing",
     "allocate",
     "collect_facts",

@@ -12,7 +12,7 @@ varied; those texts are the library's own, and which cells they are of follows f
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -22,13 +22,12 @@ import numpy as np
 from textveil.errors import ConfigError, InputError, quote_file
 from textveil.files import convert_write_errors
 from textveil.library.library import Level, Library
+from textveil.library.making import ProgressCallback
 from textveil.models import Endpoint
 from textveil.randomness import Ids, Values
 
 Prompt = tuple[str, str]
 """A system message and a user message."""
-
-ProgressCallback = Callable[[str, int, int], None]
 
 Choice = TypeVar("Choice")
 

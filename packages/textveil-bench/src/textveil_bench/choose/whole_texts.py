@@ -22,6 +22,7 @@ from textveil.library import Level, Library
 from textveil.models import SentenceModel
 from textveil.pipeline import (
     Privatizer,
+    Synthesis,
     TextPrivatizer,
     choose_level,
     report_texts,
@@ -410,9 +411,9 @@ class WholeTexts:
         assert made.label_ids is not None, "there are labels"
         return self.score_corpus(made.which, made.label_ids)
 
-    def score_count(self, epsilon: float, seed: int, **options: Any) -> Scores:
-        """Scores a corpus that follows from one noisy count (C)."""
-        made = synthesize(
+    def synthesize(self, epsilon: float, seed: int, **options: Any) -> Synthesis:
+        """Synthesizes a corpus that follows from one noisy count (C)."""
+        return synthesize(
             self.private.texts,
             [self.names[label] for label in self.private.labels],
             library=self.library,
@@ -423,6 +424,10 @@ class WholeTexts:
             noise_seed=seed,
             **options,
         )
+
+    def score_count(self, epsilon: float, seed: int, **options: Any) -> Scores:
+        """Scores a corpus that follows from one noisy count."""
+        made = self.synthesize(epsilon, seed, **options)
         assert made.label_ids is not None, "there are labels"
         return self.score_corpus(made.which, made.label_ids)
 
