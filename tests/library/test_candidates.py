@@ -273,7 +273,7 @@ def test_no_request_holds_anything_private(openai_server, read_journal, folder, 
     assert "It follows from votes of private texts (epsilon 1 for one document)" in out
     new = Library.read("new.library")
     assert new.options["votes"] == [{"epsilon": pytest.approx(1, abs=1e-3), "unit": "document"}]
-    assert "varied by echo after votes at epsilon 1" in new.source
+    assert "varied by echo" in new.source
     assert set(new.texts) & set(library.texts)
 
     # another round with the same model and epsilon: both are said, for they add up
@@ -282,7 +282,11 @@ def test_no_request_holds_anything_private(openai_server, read_journal, folder, 
     varied = ("library", "vary", "new.library", *said, "--count", "24")
     assert cli.main([*varied, "--votes", "again.json", "-o", "newer.library"]) == 0
     newer = Library.read("newer.library")
-    assert "at epsilon 1 for one document and 1 for one document" in newer.source
+    votes = "epsilon 1 for one document and epsilon 1 for one document"
+    statement = newer.get_facts(newer.get_level("6"))
+    assert statement.votes == votes
+    last = synthesize([row["text"] for row in private], library=newer, epsilon=1, level="6")
+    assert f"but for votes ({votes}), which add to this" in last.guarantee.headline()
     assert len(newer.options["votes"]) == 2
     for private_word in (*CANARIES, str(PRIVATE_COUNT)):
         kept = (folder / "new.library.written.jsonl").read_text() + str(new.describe())

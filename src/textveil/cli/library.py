@@ -330,7 +330,6 @@ def vary(
     that of the votes used here.
     """
     from textveil.corpus import read_votes
-    from textveil.guarantee import format_number, join_parts
     from textveil.library import Library, plan_variations
     from textveil.pipeline import check_library
 
@@ -345,12 +344,10 @@ def vary(
         return
     vote = {"epsilon": cast_votes.guarantee.epsilon, "unit": cast_votes.unit}
     spent = [*old.options.get("votes", ()), vote]  # of all rounds, for they add up
-    bounds = [f"{format_number(each['epsilon'])} for one {each['unit']}" for each in spent]
-    source = f"varied by {model} after votes at epsilon {join_parts(bounds)}"
     write_library(
         writer.target,
         **_join_variations(old, plan, rows.tolist(), written),
-        source=_join_lines(old.source, source),
+        source=_join_lines(old.source, f"varied by {model}"),
         licence=_join_lines(old.licence, f"terms of {model}"),
         name=name or writer.target.stem,
         cells=str(old.options.get("cells", "vectors")),

@@ -90,11 +90,13 @@ class RowOptions:
                 "--query": self.query is not None,
                 "--placeholders subject": self.placeholders == "subject",
                 "--session": self.session is not None,
+                "--id-from-content": self.ids == "content",
             }
             if options := [name for name, is_given in given.items() if is_given]:
                 raise ConfigError(
                     f"texts.unit={config.texts.unit} (--unit) replaces whole texts, which have no "
-                    f"placeholders and no task: leave out {', '.join(options)}"
+                    "placeholders and no task, and of which equal ones are drawn anew: leave out "
+                    f"{', '.join(options)}"
                 )
         if self.placeholders != "subject":
             return

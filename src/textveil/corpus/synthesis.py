@@ -201,7 +201,8 @@ def synthesize_files(  # noqa: PLR0913 - most are options, given by keyword
             yield box.draw(None if noise_seed is None else SeededRandomness(noise_seed))
 
     expected = box.build_guarantee()
-    finished = _fill_folder(target, library, expected, drawing, {}, count, resume=resume)
+    charged = {"charged": store is not None}
+    finished = _fill_folder(target, library, expected, drawing, charged, count, resume=resume)
     if not box.is_empty:  # an earlier run read the texts
         return finished
     return replace(finished, counted=box.counted, left_out=box.left_out)

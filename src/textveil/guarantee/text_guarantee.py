@@ -7,7 +7,7 @@ Not here: statements about words (`guarantee`), sums of releases (`accounting`),
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, NamedTuple, Self
 
@@ -55,6 +55,7 @@ class LibraryFacts:
         texts: the number of its texts.
         level: the name of the level whose cells are used.
         cells: the number of cells of that level.
+        votes: bounds of the votes that it follows from, in words; empty where there were none.
     """
 
     name: str
@@ -64,6 +65,7 @@ class LibraryFacts:
     texts: int
     level: str
     cells: int
+    votes: str = ""
 
 
 class Sentences(NamedTuple):
@@ -201,7 +203,7 @@ class TextGuarantee:
         noun = "count" if self.way == "counts" else "release"
         number = f"one {noun}" if self.releases == 1 else f"{self.releases:,} {noun}s together"
         sum_note = "." if self.repeatable else f"; repeated {noun}s add up."
-        premise = (PUBLIC_LIBRARY,) if self.kind != "none" else ()
+        premise = (_describe_premise(self.libraries),) if self.kind != "none" else ()
         origin = (*premise, *map(_describe_library, self.libraries))
         remarks = (
             *self._scope,
@@ -523,6 +525,14 @@ def _describe_change(guarantee: TextGuarantee) -> str:
         f"Epsilon {format_number(guarantee.epsilon)} for one {guarantee.noun}{contribution}, added or "
         f"removed; {format_number(guarantee.replaced)} if it is replaced by another; delta 0"
     )
+
+
+def _describe_premise(libraries: Sequence[LibraryFacts]) -> str:
+    """Writes what the bound supposes of the libraries, with the votes that they follow from."""
+    votes = [library.votes for library in libraries if library.votes]
+    exception = f", but for votes ({join_parts(votes)}), which add to this if these texts voted"
+    without = "made without these texts"
+    return PUBLIC_LIBRARY.replace(without, without + exception * bool(votes))
 
 
 def _describe_library(library: LibraryFacts) -> str:

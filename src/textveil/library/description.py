@@ -32,10 +32,10 @@ def describe_library(library: Library) -> Iterator[str]:
         f"Cells by {CELL_NOUNS.get(str(library.options.get('cells')), 'vectors')}; encoder "
         f"{library.features.encoder}; digest {library.digest[:16]}."
     )
-    for vote in library.options.get("votes", ()):
+    if votes := library.describe_votes():
         yield (
-            f"It follows from votes of private texts (epsilon {vote['epsilon']:g} for one "
-            f"{vote['unit']}): that adds to the epsilon of what is released with it."
+            f"It follows from votes of private texts ({votes}): that adds to the epsilon of what "
+            "is released with it."
         )
     yield describe_baseline(library)
 

@@ -37,6 +37,10 @@ PROBES = ("The bank lent them nine hundred pounds.", "It rains in the north.", "
 LEAST_LIKENESS = 0.98
 """The least cosine of a probe's vectors: processors and precisions differ by less."""
 
+READ_CHARACTERS = 20_000
+"""The first characters of a text, from which its cell follows: reading more takes long, and tells
+little more of its kind."""
+
 TEXTS_AT_ONCE = 4096
 """Texts whose features are computed at once, which bounds memory."""
 
@@ -218,6 +222,7 @@ class FeatureMap:
         Raises:
             InputError: a text is not a valid Unicode string.
         """
+        texts = [text[:READ_CHARACTERS] for text in texts]
         vectors = self.model.encode(texts) if vectors is None else vectors
         parts = [round_features(vectors)]
         if self.words is not None:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from textveil.errors import ConfigError, InputError, list_names, quote_file, quote_short
 from textveil.files import storage
-from textveil.guarantee import LibraryFacts
+from textveil.guarantee import LibraryFacts, format_number, join_parts
 from textveil.library.features import TEXTS_AT_ONCE, FeatureMap, Features, LinearMap, WordMap
 from textveil.randomness import Flags, Floats, Ids
 from textveil.table import compute_fingerprint, compute_fingerprints
@@ -297,6 +297,16 @@ class Library:
             texts=len(self),
             level=level.name,
             cells=len(level),
+            votes=self.describe_votes(),
+        )
+
+    def describe_votes(self) -> str:
+        """Writes the bounds of the votes of private texts that the library follows from."""
+        return join_parts(
+            [
+                f"epsilon {format_number(vote['epsilon'])} for one {vote['unit']}"
+                for vote in self.options.get("votes", ())
+            ]
         )
 
     # ---- its identity ----------------------------------------------------------------------------

@@ -62,7 +62,6 @@ def smooth_labels(
     how: Smoothing = "best",
     masses: Values,
     balance: bool = False,
-    match: bool = True,
 ) -> Ids:
     """Returns a label for every text of a library, int64 [N].
 
@@ -74,7 +73,6 @@ def smooth_labels(
         how: what is known of texts: their vectors, words, both; or "best", hints as well.
         masses: float64 [K], how much is drawn of each cell.
         balance: whether labels are taken to be equally frequent.
-        match: whether labels get the shares among drawn texts that the counts say.
 
     Raises:
         ConfigError: the library knows no words.
@@ -85,7 +83,7 @@ def smooth_labels(
     scores, prior = score_labels(counts, variance, level, views)
     if balance:
         scores += 1 / len(prior) - prior
-    elif match:
+    else:
         weights = (masses / level.sizes)[level.cells]
         weights /= weights.sum()
         target = estimate_shares(counts, variance, count_shares(scores, weights))

@@ -240,7 +240,6 @@ class Votes:
                 how=smooth,
                 masses=masses,
                 balance=balance,
-                match=self.way == "counts",  # the noise of reports is too large
             )[which]
         return Synthesis(
             library=library,
@@ -739,6 +738,9 @@ def report_texts(
 ) -> list[Report]:
     """Draws the report of each text: local DP for the text and its label together.
 
+    A text that stands in the library reports of a code at random: it does not vote, and its device
+    is not silent.
+
     Args:
         texts: the private texts.
         labels: a label for each, of the list.
@@ -750,12 +752,10 @@ def report_texts(
 
     Raises:
         ConfigError, BudgetError: an option is out of range.
-        InputError: a label is not listed, or a text stands in the library: on one's own device
-            that can be said.
+        InputError: a label is not listed: on one's own device that can be said.
     """
     check_texts(texts)
     check_label_names(label_names)
-    library.refuse(texts)
     rows, is_listed = find_labels(labels, label_names, len(texts))
     if not is_listed.all():
         raise InputError(f"each label must be one of the listed ones: {list_names(label_names)}")
@@ -763,11 +763,14 @@ def report_texts(
     facts = library.get_facts(cells_level)
     selection = SubsetSelection(max(1, len(label_names)) * len(cells_level), epsilon)
     codes = rows * len(cells_level) + library.find_cells(texts, cells_level)
+    is_public = library.contains(texts)
     randomness = SystemRandomness() if randomness is None else randomness
     reports = []
     streams = randomness.open([1] * len(codes))
     for which, draws in streams.split_rows(4096):
-        for chosen in selection.draw(draws, codes[which]):
+        # A device that is silent tells something: one whose text is public reports of any.
+        others = draws.integers(np.full(draws.size, selection.codes, np.int64))
+        for chosen in selection.draw(draws, np.where(is_public[which], others, codes[which])):
             members = tuple(np.flatnonzero(chosen).tolist())
             reports.append(
                 Report(

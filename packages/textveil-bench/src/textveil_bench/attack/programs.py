@@ -127,13 +127,11 @@ class CountReleases:
     Attributes:
         make_box: builds an empty ballot box for a list of labels.
         label_names: of the documents.
-        epsilon: of one document or subject.
         randomness: of the noise.
     """
 
     make_box: Callable[..., BallotBox] = field(repr=False)
     label_names: tuple[str, ...]
-    epsilon: float
     randomness: Randomness = field(repr=False)
 
     def __call__(self, documents: Sequence[PrivateDocument], many: int, /) -> Ints:
@@ -244,7 +242,6 @@ class WholeRelease:
         return CountReleases(
             make_box=partial(self.make_box, per_subject=per_subject),
             label_names=self.label_names,
-            epsilon=self.epsilon,
             randomness=self.randomness,
         )
 
