@@ -166,6 +166,7 @@ def test_an_empty_count_is_said_to_the_curator(run, comments, library):
         (["--per-subject", "0"], "whole number from 1"),
         (["--store", "memory:"], "keeps a ledger"),
         (["--votes", "votes.json"], "leave out INPUT, --field, --label"),
+        (["--votes", "votes.json", "--cells", "6"], "leave out .* --cells"),
     ],
 )
 def test_bad_options(run, comments, library, change, says):
