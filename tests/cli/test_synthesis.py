@@ -174,6 +174,7 @@ def test_what_was_not_counted_is_said_on_a_terminal_alone(run, comments, library
         (["--per-subject", "0"], "whole number from 1"),
         (["--store", "memory:"], "keeps a ledger"),
         (["--votes", "votes.json"], "leave out INPUT, --field, --label"),
+        (["--votes", "votes.json", "--cells", "6"], "leave out .* --cells"),
     ],
 )
 def test_bad_options(run, comments, library, change, says):

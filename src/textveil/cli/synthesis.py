@@ -217,8 +217,11 @@ def synthesize(
             "--labels": labels,
             "--labels-file": labels_file,
             "--subject": subject,
+            "--per-subject": per_subject != 1,
+            "--noun": noun != "subject",
             "--epsilon": epsilon,
             "--about": about,
+            "--cells": cells != "auto",
         }
         if extra := [name for name, value in typed.items() if value]:
             raise ConfigError(
