@@ -6,7 +6,7 @@ from tests.gateway.playground import CANARY, playing
 from textveil.cli import main
 from textveil.errors import MissingExtra
 from textveil.gateway.playground import whole_texts
-from textveil.gateway.playground.whole_texts import STEPS, WholeTexts
+from textveil.gateway.playground.whole_texts import STEPS, Letters
 from textveil.library import Library, find_typical_words, make_demo_library, make_library
 from textveil.pipeline import TextPrivatizer
 
@@ -82,9 +82,7 @@ def test_without_scikit_learn_the_tab_says_how(monkeypatch):
         raise MissingExtra("library", "scikit-learn")
 
     monkeypatch.setattr(whole_texts, "make_demo_library", refuse)
-    monkeypatch.setattr(
-        "textveil.gateway.playground.routes.WholeTexts", lambda library: WholeTexts(None)
-    )
+    monkeypatch.setattr("textveil.gateway.playground.routes.Letters", lambda library: Letters(None))
     with playing() as made:
         token = made.asked("open")["token"]
         assert "textveil library make" in made.asked("library", token=token)["advice"]
@@ -96,7 +94,7 @@ def test_without_scikit_learn_the_tab_says_how(monkeypatch):
 def test_a_library_without_names_has_words_for_its_kinds():
     texts = [f"The {noun} was {deed} on day {i}." for i in range(10) for noun, deed in PAIRS]
     library = make_library(texts, source="invented", licence="any", levels=(2,))
-    told = WholeTexts(library).release("The ship has been sunk.", 7)
+    told = Letters(library).release("The ship has been sunk.", 7)
     assert told["own"].startswith(("1 of 2 (", "2 of 2 ("))
     level = library.get_level("2")
     for cell, words in enumerate(find_typical_words(library, level)):

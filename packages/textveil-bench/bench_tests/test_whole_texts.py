@@ -12,8 +12,8 @@ from bench_tests.test_choose import WORDS
 from textveil_bench.choose.whole_texts import (
     READ_WORDS,
     TRAINED_WORDS,
-    Judges,
     LabelledTexts,
+    OriginalJudges,
     RememberedVectors,
     WholeTexts,
     compute_distance,
@@ -87,7 +87,7 @@ def ways():
         private=private,
         judged=judged,
         names=("sea", "farm"),
-        judges=Judges.learn(private),
+        judges=OriginalJudges.learn(private),
     )
 
 

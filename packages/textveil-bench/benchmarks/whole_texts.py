@@ -29,8 +29,8 @@ from textveil_bench.choose.whole_texts import (
     READ_WORDS,
     TOPICS,
     TRAINED_WORDS,
-    Judges,
     LabelledTexts,
+    OriginalJudges,
     RememberedVectors,
     Scores,
     WholeTexts,
@@ -198,9 +198,9 @@ def make(name: str, by: str = "", cells: str = "") -> Any:
 
 
 @cache
-def learn_judges(name: str) -> Judges:
-    """Judges trained on all originals of the private half."""
-    return Judges.learn(deal(name)[1])
+def learn_judges(name: str) -> OriginalJudges:
+    """OriginalJudges trained on all originals of the private half."""
+    return OriginalJudges.learn(deal(name)[1])
 
 
 # ---- rows ----------------------------------------------------------------------------------------
@@ -412,7 +412,7 @@ def house() -> Iterator[Row]:
         theirs = replace(judged, labels=labels[len(private) :])
         names = tuple(f"label {i}" for i in range(HOUSE_LABELS))
         data = f"house labels, {truth}"
-        judges = Judges(words=learn_words(own), vectors=learn_words(own))
+        judges = OriginalJudges(words=learn_words(own), vectors=learn_words(own))
         most = float(np.bincount(theirs.labels).max() / len(theirs))
         yield summarize(data, "majority", [{TRAINED_WORDS: most}])
 
@@ -629,7 +629,11 @@ def attributes() -> Iterator[Row]:
         theirs = collect(list(public), [names.index(values[2 * i]) for i in public.values()])
         own = collect([texts[i] for i in places], [names.index(values[i]) for i in places])
         ways = WholeTexts(
-            library=library, private=own, judged=own, names=names, judges=Judges.learn(theirs)
+            library=library,
+            private=own,
+            judged=own,
+            names=names,
+            judges=OriginalJudges.learn(theirs),
         )
         data = f"posts, {attribute}"
         yield summarize(data, "originals", [ways.judges.score(own)], n=len(theirs))

@@ -27,7 +27,7 @@ from textveil.gateway.gateway import Gateway, ReleasedMessage
 from textveil.gateway.playground import view as read
 from textveil.gateway.playground.pages import PageRelease, Pages, PreviewSession, get_ledger
 from textveil.gateway.playground.profiles import LEVEL_MEANINGS, Level, ProfileChoices
-from textveil.gateway.playground.whole_texts import STEPS, WholeTexts
+from textveil.gateway.playground.whole_texts import STEPS, Letters
 from textveil.gateway.policy.client_keys import Caller
 from textveil.gateway.protocols.chat import CHAT
 from textveil.gateway.request.application import NO_APPLICATION, Application
@@ -114,7 +114,7 @@ class Playground:
         library: Library | None = None,
     ) -> None:
         self._gateway, self._config, self._local = gateway, config, local
-        self._whole_texts = WholeTexts(library)
+        self._whole_texts = Letters(library)
         self._cached_choices: tuple[Gateway, ProfileChoices] | None = None
         self._pages = Pages()
         self._semaphore = asyncio.Semaphore(1)  # typing must not slow programs down

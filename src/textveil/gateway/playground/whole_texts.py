@@ -32,7 +32,7 @@ ADVICE = (
 )
 
 
-class WholeTexts:
+class Letters:
     """Whole texts of a page, and the public library for them.
 
     Args:

@@ -55,8 +55,12 @@ from textveil_bench.choose.judges import Judges
 from textveil_bench.choose.material import TextParts
 from textveil_bench.choose.plan import Comparison
 from textveil_bench.choose.risk import TOP_1, TOP_10, MeasuredRisk, find_budgets, measure_risk
-from textveil_bench.choose.whole_texts import Judges as UnitJudges
-from textveil_bench.choose.whole_texts import LabelledTexts, RememberedVectors, WholeTexts
+from textveil_bench.choose.whole_texts import (
+    LabelledTexts,
+    OriginalJudges,
+    RememberedVectors,
+    WholeTexts,
+)
 from textveil_bench.circumstances import read_circumstances
 from textveil_bench.examples import DataSet
 from textveil_bench.spec import LEARNED_PATH, PlannedSeries, find_non_defaults
@@ -556,7 +560,7 @@ def _compare_units(
         private=private,
         judged=judged,
         names=cache.texts.judged.labels,
-        judges=UnitJudges.learn(private),
+        judges=OriginalJudges.learn(private),
     )
     releases = [
         {"release": name, "unit": unit, "epsilon": epsilon, "document": document, "scores": scores}

@@ -192,8 +192,8 @@ def score_training(
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Judges:
-    """Judges that were trained on originals, and read releases.
+class OriginalJudges:
+    """OriginalJudges that were trained on originals, and read releases.
 
     Attributes:
         words: reads words.
@@ -204,7 +204,7 @@ class Judges:
     vectors: Predict
 
     @classmethod
-    def learn(cls, originals: LabelledTexts) -> "Judges":
+    def learn(cls, originals: LabelledTexts) -> "OriginalJudges":
         """Trains them."""
         return cls(words=learn_words(originals), vectors=learn_vectors(originals))
 
@@ -246,7 +246,7 @@ class WholeTexts:
     private: LabelledTexts
     judged: LabelledTexts
     names: tuple[str, ...]
-    judges: Judges
+    judges: OriginalJudges
     balanced: bool = False
     vectors: bool = True
 
