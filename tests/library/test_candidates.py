@@ -277,15 +277,18 @@ def test_no_request_holds_anything_private(openai_server, read_journal, folder, 
     assert set(new.texts) & set(library.texts)
 
     # another round with the same model and epsilon: both are said, for they add up
-    again = synthesize([row["text"] for row in private], library=new, epsilon=1, level="6")
+    again = synthesize(
+        [row["text"] for row in private], library=new, epsilon=1, level=new.levels[-1].name
+    )
     (folder / "again.json").write_text(json.dumps(again.votes.dump()))
     varied = ("library", "vary", "new.library", *said, "--count", "24")
     assert cli.main([*varied, "--votes", "again.json", "-o", "newer.library"]) == 0
     newer = Library.read("newer.library")
     votes = "epsilon 1 for one document and epsilon 1 for one document"
-    statement = newer.get_facts(newer.get_level("6"))
+    statement = newer.get_facts(newer.levels[-1])
     assert statement.votes == votes
-    last = synthesize([row["text"] for row in private], library=newer, epsilon=1, level="6")
+    finest = newer.levels[-1].name
+    last = synthesize([row["text"] for row in private], library=newer, epsilon=1, level=finest)
     assert f"but for votes ({votes}), which add to this" in last.guarantee.headline()
     assert len(newer.options["votes"]) == 2
     for private_word in (*CANARIES, str(PRIVATE_COUNT)):

@@ -430,7 +430,7 @@ def write_library(
     with progress.show_bars() as report:
         new = (make or make_library)(levels=numbers or LEVELS, report=report, **options)
     new.save(target)
-    if left := len(options["texts"]) - len(new):
+    if left := len(options.get("texts", new.texts)) - len(new):
         console.note(f"{left:,} texts were left out: empty ones, and equal ones but for the first.")
     for line in describe_library(new):
         say(line)
