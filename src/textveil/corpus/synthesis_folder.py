@@ -264,8 +264,8 @@ def _build_sheet(votes: Votes, library: Library, manifest: Mapping[str, Any]) ->
 
 
 _WHY_ALONE = (
-    "Whatever is trained on these texts owes that much to the library, and only what goes beyond "
-    "it to the private texts."
+    "What is trained on these texts may be as good without any private text: compare it with what "
+    "the library alone gives, before its merit is ascribed to the private texts."
 )
 
 

@@ -67,14 +67,15 @@ def describe_baseline(library: Library) -> str:
     parts = []
     if labels := library.facts.get("labels"):
         parts.append(
-            f"its own labels classify {labels['accuracy']:.3f} of its texts (cross-validated; "
+            f"who learns from its own labels is right on {labels['accuracy']:.3f} of its texts "
+            "(cross-validated; "
             f"always the most frequent label: {labels['majority']:.3f})"
         )
     if any(level.kind == "classes" for level in library.levels):
         count = len(library.options["classes"])
         sentences = f"the {count} sentences of its classes"
         if classes := library.facts.get("classes"):
-            parts.append(f"{sentences} alone classify {classes['accuracy']:.3f} of its texts")
+            parts.append(f"{sentences} alone are right on {classes['accuracy']:.3f}")
         else:
             parts.append(
                 f"{sentences} label every text, and how well is not known, as the library has no "
