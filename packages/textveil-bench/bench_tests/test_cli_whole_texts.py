@@ -177,7 +177,7 @@ BROKEN: list[tuple[str, Any, str, Any, tuple[str, ...], str]] = [
         "replaced at the price of added or removed",
         BallotBox,
         "build_guarantee",
-        lambda self, epsilon: AtThePriceOfOne(),
+        lambda self: AtThePriceOfOne(),
         COUNTS,
         "document, one replaced",
     ),

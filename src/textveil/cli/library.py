@@ -97,7 +97,7 @@ NewLibrary = Annotated[
         "classes.txt --count 2000 -o written.library"
     ),
     brief=(
-        *("field", "label", "classes", "cells", "source", "licence", "endpoint", "model", "count"),
+        *("field", "label", "classes", "source", "licence", "endpoint", "model", "count"),
         *("demo", "output"),
     ),
     on=library,

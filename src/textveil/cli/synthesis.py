@@ -115,7 +115,7 @@ Resume = Annotated[
     "textveil corpus synthesize --votes synthetic/votes.json --library news.library --count 20000 "
     "-o more/",
     brief=(
-        *("field", "label", "labels", "subject", "noun", "about", "library", "epsilon", "count"),
+        *("field", "label", "labels", "subject", "about", "library", "epsilon", "count"),
         *("votes", "output", "resume"),
     ),
 )

@@ -338,7 +338,7 @@ COMMANDS: dict[str, Entry] = {
     ),
     "library": Entry(
         target="textveil.cli.library:library",
-        summary="Make libraries of public texts, for releases of whole texts",
+        summary="Make libraries of public texts for releases of whole texts",
         panel="Privatize texts",
     ),
     "ledger": Entry(

@@ -46,9 +46,6 @@ MAX_EXAMPLE = 600
 MAX_ANSWER = 8_000
 """The most characters that are kept of an answer."""
 
-ASKED_AT_ONCE = 8
-"""Requests per worker between two writes of what was answered."""
-
 SYSTEM = (
     "You write texts for a collection of examples. Answer with one text and nothing else: no "
     "title, no quotation marks, no remarks. Invent all names and numbers, and copy no existing "
@@ -244,7 +241,7 @@ def make_candidates(
         OutputError: `work` cannot be written.
     """
     texts = [] if work is None else _read_work(work, plan)[: len(plan)]
-    size = endpoint.workers * ASKED_AT_ONCE
+    size = endpoint.workers
     report("candidates written", len(texts), len(plan))
     while len(texts) < len(plan):
         start = len(texts)

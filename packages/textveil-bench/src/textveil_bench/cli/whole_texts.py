@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from textveil.cli import evaluation, progress
-from textveil.config import Config
 from textveil.errors import ConfigError
 from textveil.guarantee import join_parts
 from textveil.guarantee.text_guarantee import TextWay
 
 if TYPE_CHECKING:
+    from textveil.config import Config
     from textveil_bench.attack import Findings
     from textveil_bench.audit import AuditFinding
 
@@ -36,7 +36,7 @@ WayOption = Annotated[
 ]
 
 
-def is_whole(config: Config, way: TextWay | None, **others: object) -> bool:
+def is_whole(config: "Config", way: TextWay | None, **others: object) -> bool:
     """Says whether options are of whole texts.
 
     Args:
@@ -57,7 +57,7 @@ def is_whole(config: Config, way: TextWay | None, **others: object) -> bool:
     return True
 
 
-def audit_texts(config: Config, way: TextWay | None, *, small: bool) -> Iterator["AuditFinding"]:
+def audit_texts(config: "Config", way: TextWay | None, *, small: bool) -> Iterator["AuditFinding"]:
     """Audits a release of whole texts: yields a finding for each pair of neighbours.
 
     Raises:
@@ -74,7 +74,7 @@ def audit_texts(config: Config, way: TextWay | None, *, small: bool) -> Iterator
 
 
 def attack_texts(
-    config: Config,
+    config: "Config",
     way: TextWay | None,
     texts: Sequence[str],
     labels: Sequence[str] | None,
