@@ -5,19 +5,20 @@ Not here: programs and neighbours (`attack.programs`), and what is printed (`att
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from textveil.cli import evaluation, progress
 from textveil.errors import ConfigError
-from textveil.guarantee import join_parts
-from textveil.guarantee.text_guarantee import TextWay
 
 if TYPE_CHECKING:
     from textveil.config import Config
     from textveil_bench.attack import Findings
     from textveil_bench.audit import AuditFinding
+
+Way = Literal["texts", "reports", "counts"]
+"""The way of a release, as a statement names it; importing it from there would load numpy."""
 
 OPTIONS = ("unit", "library", "cells", "sure")
 """The shared options of whole texts."""
@@ -26,7 +27,7 @@ SMALL_TRIALS = 8000
 """Releases of each world with --small."""
 
 WayOption = Annotated[
-    TextWay | None,
+    Way | None,
     typer.Option(
         "--way",
         metavar="texts|reports|counts",
@@ -36,7 +37,7 @@ WayOption = Annotated[
 ]
 
 
-def is_whole(config: "Config", way: TextWay | None, **others: object) -> bool:
+def is_whole(config: "Config", way: Way | None, **others: object) -> bool:
     """Says whether options are of whole texts.
 
     Args:
@@ -53,11 +54,11 @@ def is_whole(config: "Config", way: TextWay | None, **others: object) -> bool:
             raise ConfigError("--way must go with whole texts: give --unit document and --library")
         return False
     if typed := [f"--{name}" for name, value in others.items() if value]:
-        raise ConfigError(f"--unit {unit} judges whole texts: leave out {join_parts(typed)}")
+        raise ConfigError(f"--unit {unit} judges whole texts: leave out {', '.join(typed)}")
     return True
 
 
-def audit_texts(config: "Config", way: TextWay | None, *, small: bool) -> Iterator["AuditFinding"]:
+def audit_texts(config: "Config", way: Way | None, *, small: bool) -> Iterator["AuditFinding"]:
     """Audits a release of whole texts: yields a finding for each pair of neighbours.
 
     Raises:
@@ -75,7 +76,7 @@ def audit_texts(config: "Config", way: TextWay | None, *, small: bool) -> Iterat
 
 def attack_texts(
     config: "Config",
-    way: TextWay | None,
+    way: Way | None,
     texts: Sequence[str],
     labels: Sequence[str] | None,
     attacks: str | None,
