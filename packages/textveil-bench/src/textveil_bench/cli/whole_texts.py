@@ -54,7 +54,9 @@ def is_whole(config: "Config", way: Way | None, **others: object) -> bool:
             raise ConfigError("--way must go with whole texts: give --unit document and --library")
         return False
     if typed := [f"--{name}" for name, value in others.items() if value]:
-        raise ConfigError(f"--unit {unit} judges whole texts: leave out {', '.join(typed)}")
+        from textveil.guarantee import join_parts
+
+        raise ConfigError(f"--unit {unit} judges whole texts: leave out {join_parts(typed)}")
     return True
 
 
