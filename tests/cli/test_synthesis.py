@@ -161,7 +161,10 @@ def test_what_was_not_counted_is_said_on_a_terminal_alone(run, comments, library
         (["--epsilon", "nan"], "epsilon must be a number"),
         (["--epsilon", "0"], "epsilon must be a number"),
         (["--epsilon", "inf"], "epsilon must be a number"),
-        (["--field", "comments"], r"input file 1 has no column 'comments' \(--field\); did you mean"),
+        (
+            ["--field", "comments"],
+            r"input file 1 has no column 'comments' \(--field\); did you mean",
+        ),
         (["--label", "kinds"], r"input file 1 has no column 'kinds' \(--label\)"),
         (["--subject", "customers"], r"no column 'customers' \(--subject\)"),
         (["--library", "missing.library"], "cannot read a library"),
