@@ -335,6 +335,8 @@ def test_a_dry_run_asks_for_nothing(openai_server, read_journal, folder, capsys)
 
 def test_an_interrupted_run_keeps_what_was_written(openai_server, folder, capsys):
     made = ("library", "make", "--endpoint", openai_server, "--classes", "classes.txt")
+    assert cli.main([*made, "--count", "19", "--model", "echo", "-o", "a.library"]) == 2
+    assert "--count must be" in capsys.readouterr().err
     failed = (*made, "--count", "48", "--model", "fail-500", "-o", "a.library")
     assert cli.main([*failed]) == 2
     assert "status 500" in capsys.readouterr().err

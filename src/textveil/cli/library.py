@@ -461,8 +461,14 @@ class Wishes:
 
     def plan(self, classes: Mapping[str, str]) -> "CandidatePlan":
         """Plans the candidates: from public descriptions and public examples alone."""
-        from textveil.library import LENGTHS, plan_candidates
+        from textveil.library import LEAST_LABELLED, LENGTHS, plan_candidates
 
+        least = LEAST_LABELLED * len(classes)
+        if self.count < least:  # said before the model is asked, not after
+            raise ConfigError(
+                f"--count must be {least} or more, {LEAST_LABELLED} texts for each of "
+                f"{len(classes)} classes, got {self.count}"
+            )
         return plan_candidates(
             classes,
             self.count,

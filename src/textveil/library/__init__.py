@@ -21,11 +21,12 @@ from textveil.library.description import (
 )
 from textveil.library.drawing import allocate, draw_texts
 from textveil.library.library import Level, Library
-from textveil.library.making import LEVELS, make_library
+from textveil.library.making import LEAST_LABELLED, LEVELS, make_library
 from textveil.library.smoothing import Smoothing, get_views, smooth_labels
 from textveil.library.typical_words import find_typical_words
 
 __all__ = [
+    "LEAST_LABELLED",
     "LENGTHS",
     "LEVELS",
     "CandidatePlan",
