@@ -576,6 +576,9 @@ def test_every_subject_is_charged_once(comments, tmp_path, library, store, monke
         with pytest.raises(ZeroDivisionError):
             run(comments, out, library, store=store)
     assert len({subject for subject, _ in accounts(store)}) == 20
+    with pytest.raises(ConfigError):  # without the ledger, nobody would be charged
+        run(comments, out, library, resume=True)
+    assert not (out / "votes.json").exists()
     run(comments, out, library, store=store, resume=True)
     spent = accounts(store)
     assert {spent[key] for key in spent if key[1] == "central"} == {1.0}

@@ -9,8 +9,9 @@ from tests.planted_library import PlantedLibrary, make_planted_library
 from textveil import Votes
 from textveil.errors import ConfigError
 from textveil.library import Library
+from textveil.library.features import READ_CHARACTERS
 from textveil.mechanism import NoisyCount, SubsetSelection
-from textveil.pipeline import choose_level
+from textveil.pipeline import choose_level, report_texts
 
 NAMES = ("a", "b", "c")
 
@@ -175,3 +176,31 @@ def test_levels_for_reports_follow_from_their_noise():
     assert levels[0] == "6"
     assert levels[-1] == "30"
     assert choose(10**6, 4.0, 5000, way="reports") in ("6", "16")  # more codes than there may be
+
+
+def test_a_public_text_reports_of_a_code_at_random(notes_library):
+    """Its device is not silent, and it does not vote: at a large epsilon others report their own code."""
+    level = notes_library.get_level("labels")
+
+    def find_codes(text: str) -> list[tuple[int, ...]]:
+        texts = [text] * 300
+        reports = report_texts(texts, library=notes_library, level="labels", epsilon=50)
+        return [report.codes for report in reports]
+
+    known = notes_library.texts[0]
+    counts = np.bincount(np.ravel(find_codes(known)), minlength=len(level))
+    assert counts.sum() == 300
+    # each of 4 codes 75 times on average; outside 35 to 125 less often than once in 10^7
+    assert ((counts > 35) & (counts < 125)).all()
+    own = int(notes_library.find_cells([f"{known} Indeed."], level)[0])
+    assert set(find_codes(f"{known} Indeed.")) == {(own,)}
+
+
+def test_a_cell_follows_from_the_first_characters(notes_library):
+    beginning = "The parcel is late. " * (READ_CHARACTERS // 20)
+    assert len(beginning) == READ_CHARACTERS
+    longer = f"{beginning}I love the kettle. Thank you!"
+    other = "I love the kettle. Thank you! " + beginning
+    first, second, third = (notes_library.features.compute([t]) for t in (beginning, longer, other))
+    assert np.array_equal(first, second)
+    assert not np.array_equal(first, third)

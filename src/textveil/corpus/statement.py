@@ -9,6 +9,7 @@ goes (`release`).
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
@@ -49,7 +50,7 @@ MAX_FACTOR = 1_000_000
 
 
 @dataclass(kw_only=True)
-class ReleaseLosses:
+class ReleaseLosses(ABC):
     """What rows and subjects of a release lose, and which of its fields are copied.
 
     Attributes:
@@ -112,13 +113,13 @@ class ReleaseLosses:
         return {"document": self.documents, **subjects}
 
     @property
+    @abstractmethod
     def stated(self) -> Any:
         """The statement about all texts; None without any."""
-        raise NotImplementedError
 
+    @abstractmethod
     def build_sentences(self) -> dict[str, str]:
         """Returns the sentences of the statement by subject."""
-        raise NotImplementedError
 
     def build_sheet(self, facts: Sequence[tuple[str, str]]) -> Sheet:
         """Builds the complete statement as a sheet.
@@ -175,13 +176,13 @@ class ReleaseLosses:
         """Lists further facts of the release."""
         return ()
 
+    @abstractmethod
     def _explain_plainly(self, guarantee: Any) -> Iterator[str]:
         """Yields sentences for readers who do not know epsilon."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _build_middle(self, sentences: Mapping[str, str]) -> SheetSection:
         """Builds the section on what stands in place of the private texts."""
-        raise NotImplementedError
 
     def _describe_person(self) -> str:
         """Returns sentences on the loss of a person with several texts."""
