@@ -30,7 +30,7 @@ SCOPE = "Says what kinds of texts there are and how often; not what any text say
 """The sentence on what a release of whole public texts says."""
 
 PUBLIC_LIBRARY = (
-    "It takes the library to be public and made without these texts; no text given is among its "
+    "It takes the library to be public and made without these texts; no text that counts is among its "
     "own (compared by fingerprint); likeness is not checked."
 )
 """The sentence on what every bound supposes of the library."""
