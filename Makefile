@@ -20,7 +20,7 @@ ifndef BESIDE
 endif
 # Hundreds of tests start a process, which would otherwise compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help .venv demo test browser check check-long format lint types layers deps spelling audit-small reproduce-quick core docs docs-serve bench faults e2e agents litellm check-engines scoreboard precision evidence codebooks audit constants train-masked-lm train-tagger train-reader measure-adapters pieces frequencies codes logit-bounds names lexicon known-persons vocabulary leaves thresholds ablation odds clean
+.PHONY: help .venv demo test windows-like browser check check-long format lint types layers deps spelling audit-small reproduce-quick core docs docs-serve bench faults e2e agents litellm check-engines scoreboard precision evidence codebooks audit constants train-masked-lm train-tagger train-reader measure-adapters pieces frequencies codes logit-bounds names lexicon known-persons vocabulary leaves thresholds ablation odds clean
 
 help: ## list the targets
 	@grep -hE '^[.a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([.a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 20
@@ -69,6 +69,11 @@ demo: $(VENV)/run.stamp ## both jobs on an invented prompt and letter
 test: export OMP_NUM_THREADS ?= 1
 test: $(VENV)/dev.stamp ## the tests, but for those marked slow
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow and not browser" $(ARGS)
+
+# Not Windows itself, but what it lacks: its own paths, code pages and rights of files show there only.
+windows-like: export OMP_NUM_THREADS ?= 1
+windows-like: $(VENV)/dev.stamp ## the same tests without fcntl, fork, SIGHUP and other things that Windows lacks
+	@PYTHONPATH=tests/windows_like $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow and not browser" $(ARGS)
 
 # A browser of the system: the one that playwright would download is another 400 MB. Where the system may be changed, as in
 # CI, it is installed.

@@ -183,6 +183,7 @@ def test_the_transcript_is_private_and_has_both_sides(run, tmp_path):
     )
 
 
+@pytest.mark.posix
 def test_a_transcript_that_others_can_read_is_closed_to_them(run, tmp_path):
     path = tmp_path / "turns.jsonl"
     path.write_text('{"before": 1}\n')

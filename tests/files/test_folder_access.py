@@ -100,6 +100,7 @@ def test_what_is_no_text_or_too_large_is_refused_without_a_word_of_it(
     assert CANARY not in str(refused.value)
 
 
+@pytest.mark.posix
 def test_folders_and_devices_are_no_files(places) -> None:
     access, inside, _ = places
     (inside / "deep.txt").mkdir()

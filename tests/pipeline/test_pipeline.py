@@ -908,6 +908,7 @@ def test_a_fork_works_after_large_products_in_the_parent():
     assert len(answers[0][0].split()) == 2000
 
 
+@pytest.mark.posix
 def test_a_fork_refuses_to_repeat_a_seeded_stream():
     privatizer = make("noise", seed=4)
     _, answers = forked(privatizer, [MANY], 1)

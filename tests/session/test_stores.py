@@ -224,10 +224,14 @@ def test_a_wrong_or_missing_key_is_one_error_and_changes_nothing(url, keys, tmp_
     with pytest.raises(StoreError, match="key of this session is missing"):
         SQLStore(url).open("anna")
     assert SQLStore(url, keys=moved).open("anna").restore("<PERSON_1>") == "Maria Silva"
-    (moved / "deployment.key").chmod(0o644)
-    monkeypatch.delenv("TEXTVEIL_STORE_KEY")
+
+
+@pytest.mark.posix
+def test_a_key_that_others_can_read_is_refused(url, keys):
+    with SQLStore(url):
+        (keys / "deployment.key").chmod(0o644)
     with pytest.raises(StoreError, match="chmod 600"):
-        SQLStore(url, keys=moved)
+        SQLStore(url)
 
 
 def test_what_is_forgotten_cannot_be_read_in_a_copy_of_the_database(url, tmp_path):

@@ -167,7 +167,9 @@ def _use_utf8() -> None:
     for stream in (sys.stdout, sys.stderr):
         if stream is not None and hasattr(stream, "reconfigure"):
             stream.reconfigure(
-                encoding="utf-8", errors="backslashreplace" if stream is sys.stderr else "strict"
+                encoding="utf-8",
+                errors="backslashreplace" if stream is sys.stderr else "strict",
+                newline="\n",  # Windows would write other line ends than the text has
             )
 
 

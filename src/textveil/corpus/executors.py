@@ -186,7 +186,8 @@ class LocalExecutor:
         They inherit the number of threads, and no ctrl-c until they ignore it themselves.
         """
         previous = {name: os.environ.get(name) for name in THREAD_VARIABLES}
-        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        masks = hasattr(signal, "pthread_sigmask")  # not on Windows
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if masks else set()
         os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(self._threads)))
         try:
             yield
@@ -196,7 +197,8 @@ class LocalExecutor:
                     del os.environ[name]
                 else:
                     os.environ[name] = value
-            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+            if masks:
+                signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
 
 def count_cores() -> int:

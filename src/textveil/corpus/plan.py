@@ -334,9 +334,7 @@ def _write_key(path: Path, key: bytes) -> None:
         with suppress(FileNotFoundError):
             if path.parent.name == WORK_FOLDER:
                 path.unlink()  # of a run that was killed before it began
-        descriptor = os.open(
-            path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600
-        )
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with open(descriptor, "wb") as stream:
             stream.write(key)
             stream.flush()

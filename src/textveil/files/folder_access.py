@@ -17,7 +17,7 @@ from textveil.errors import ConfigError, InputError, OutputError, TextveilError,
 from textveil.files.text_streams import BYTE_ORDER_MARK, open_output
 
 _READ_FLAGS = os.O_RDONLY | sum(
-    getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY")
+    getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY")
 )
 
 

@@ -152,7 +152,7 @@ class Storage:
         if (folder := self.local) is not None:
             with text_streams.convert_write_errors():
                 text_streams.make_folder((folder / part).parent)
-                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
+                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
                 descriptor = os.open(folder / part, flags, mode)
             try:
                 with text_streams.convert_write_errors():
@@ -160,7 +160,7 @@ class Storage:
                         yield stream
                         stream.flush()
                         os.fsync(stream.fileno())
-                    os.replace(folder / part, folder / name)
+                    text_streams.replace_file(folder / part, folder / name)
                     text_streams.sync_folder(str(folder / name))
             except BaseException:
                 with suppress(OSError):

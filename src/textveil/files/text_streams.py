@@ -13,6 +13,7 @@ import signal
 import stat
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -338,12 +339,10 @@ def open_append(path: str) -> Iterator[Output]:
         OutputError: it cannot be written.
     """
     with convert_write_errors():
-        descriptor = os.open(
-            path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0), 0o600
-        )
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         with open(descriptor, "w", encoding="utf-8", newline="\n", buffering=1) as stream:
             # The mode above is only that of a new file; a device keeps its own.
-            if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            if os.name == "posix" and stat.S_ISREG(os.fstat(descriptor).st_mode):
                 os.fchmod(descriptor, 0o600)
             yield Output(stream=stream)
 
@@ -422,7 +421,7 @@ def _open_replacement(path: str, private: bool, option: str, label: str) -> Iter
                 stream.flush()
                 os.fsync(stream.fileno())
                 stream.close()
-                os.replace(name, path)
+                replace_file(name, path)
             sync_folder(path)
         # Also SystemExit, which a signal becomes (`convert_signals`).
         except BaseException:
@@ -435,17 +434,40 @@ def _open_replacement(path: str, private: bool, option: str, label: str) -> Iter
 
 _NUMBERS = count()
 
+REPLACE_SECONDS = 5.0
+"""Seconds for which Windows is asked again to rename a file that somebody else has open."""
+
 
 def _create_file(folder: str, mode: int) -> tuple[str, int]:
     """Creates a file under a new name in a folder.
 
     Returns its name and descriptor.
     """
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     while True:
         name = os.path.join(folder, f".textveil-{os.getpid()}-{next(_NUMBERS)}.part")
         with suppress(FileExistsError):  # left by a process of the same number that was killed
             return name, os.open(name, flags, mode)
+
+
+def replace_file(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
+    """Renames a file, in place of one of that name, if there is one.
+
+    Windows refuses that while another process has either open, such as a virus scanner; it then
+    waits up to `REPLACE_SECONDS`.
+
+    Raises:
+        OSError: it cannot be renamed; both files are as they were.
+    """
+    until = time.monotonic() + REPLACE_SECONDS
+    while True:
+        try:
+            os.replace(source, target)
+            return
+        except PermissionError:
+            if os.name != "nt" or time.monotonic() > until:
+                raise
+        time.sleep(0.01)
 
 
 def sync_folder(path: str) -> None:

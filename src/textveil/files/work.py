@@ -12,12 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from textveil.errors import ConfigError, quote_file
-from textveil.files import text_streams
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
+from textveil.files import locks, text_streams
 
 BUSY_MESSAGE = "another process is working on it; wait until that has ended"
 
@@ -32,20 +27,19 @@ def lock_folder(path: Path) -> Iterator[None]:
     Raises:
         ConfigError: another process holds it, or it is not a folder of this user's.
     """
-    if fcntl is None:
-        raise ConfigError(
-            "writing files into a folder needs an operating system that can lock folders; this "
-            "one cannot"
-        )
     with text_streams.convert_write_errors():
         text_streams.make_folder(path.parent)
         with suppress(FileExistsError):
             os.mkdir(path, 0o700)
             text_streams.sync_folder(str(path))
+    if not hasattr(os, "O_DIRECTORY"):
+        with _lock_beside(path):
+            yield
+        return
     descriptor = _open(path)
     try:
         # The folder may be deleted and made anew between opening and locking it.
-        if not (_lock_descriptor(descriptor) and _is_same_folder(descriptor, path)):
+        if not (locks.lock_file(descriptor, wait=False) and _is_same_folder(descriptor, path)):
             raise ConfigError(BUSY_MESSAGE)
         status = os.fstat(descriptor)
         if status.st_uid != os.geteuid():
@@ -90,13 +84,19 @@ def _open(path: Path) -> int:
         ) from None
 
 
-def _lock_descriptor(descriptor: int) -> bool:
-    """Locks a folder, and says whether nobody else holds it."""
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
+@contextmanager
+def _lock_beside(path: Path) -> Iterator[None]:
+    """Locks a folder by a file beside the one that it is in, where folders cannot be opened (Windows)."""
+    folder = path.absolute().parent
+    lock = folder.parent / f".{folder.name}.lock"
+    with text_streams.convert_write_errors():
+        stream = open(lock, "ab")  # noqa: SIM115 - closed below
+    with stream:
+        if not locks.lock_file(stream.fileno(), wait=False):
+            raise ConfigError(BUSY_MESSAGE)
+        yield
+    with suppress(OSError):  # another process has opened it, and will remove it
+        lock.unlink()
 
 
 def _is_same_folder(descriptor: int, path: Path) -> bool:

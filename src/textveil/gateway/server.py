@@ -111,13 +111,16 @@ def reload_on_signal(
 
     A wrong policy changes nothing. The context yields a function that must be called with the
     gateway and its TLS context, once there is a gateway. A SIGHUP that comes earlier waits for
-    that.
+    that. A system without SIGHUP reads the policy once.
 
     Args:
         start_policy: the policy when the gateway started.
         read: reads the policy; an exception that it raises refuses the policy.
         report: is called with a line about the result.
     """
+    if not hasattr(signal, "SIGHUP"):  # Windows
+        yield lambda *_: None
+        return
     lock, is_set, gateways = Lock(), Event(), list[tuple[Gateway, ssl.SSLContext | None]]()
 
     def set_gateway(gateway: Gateway, tls: ssl.SSLContext | None = None) -> None:

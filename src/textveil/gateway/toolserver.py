@@ -234,7 +234,7 @@ class ToolServer:
             name: value for name, value in os.environ.items() if not name.startswith("TEXTVEIL_")
         }
         command, *args = self.command
-        with open(self.errors or os.devnull, "a", opener=_open_private) as errors:
+        with open(self.errors or os.devnull, "a", encoding="utf-8", opener=_open_private) as errors:
             yield stdio_client(
                 StdioServerParameters(command=command, args=args, env=environment), errlog=errors
             )

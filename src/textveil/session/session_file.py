@@ -7,19 +7,12 @@ The file holds the originals in clear, and is as private as they are.
 """
 
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import IO, Any
 
 from textveil.errors import InputError, OutputError, quote_file
-from textveil.files import text_streams
+from textveil.files import locks, text_streams
 from textveil.session.state import Session
-
-if sys.platform != "win32":
-    import fcntl
-else:
-    fcntl = None
 
 FILE_LABEL = "the session file"
 """Name of the file in messages."""
@@ -95,21 +88,10 @@ def lock_file(path: str | os.PathLike[str]) -> Iterator[None]:
     # By its real path, so that links to one file share one lock.
     folder, name = os.path.split(os.path.realpath(path))
     with text_streams.convert_write_errors(FILE_LABEL):
-        stream = open(os.path.join(folder, f".{name}.lock"), "a")  # noqa: SIM115 - closed below
+        stream = open(os.path.join(folder, f".{name}.lock"), "ab")  # noqa: SIM115 - closed below
     with stream:
-        lock_stream(stream)
+        locks.lock_file(stream.fileno())
         yield
-
-
-def lock_stream(stream: IO[Any], *, share: bool = False) -> None:
-    """Locks an open file until it is closed; waits for other processes.
-
-    Args:
-        stream: the file.
-        share: True to share the lock with other processes that share it, too.
-    """
-    if fcntl is not None:
-        fcntl.flock(stream, fcntl.LOCK_SH if share else fcntl.LOCK_EX)
 
 
 def read_content(path: str | os.PathLike[str]) -> bytes:

@@ -184,7 +184,7 @@ def build(  # noqa: PLR0913 - most are options, given by keyword
     with _replace_folder(Path(os.path.realpath(folder)), force) as part:
         words, rows = _write_rows(vectors, part / ROWS, metric, dtype, report)
         (part / WORDS).write_text(
-            json.dumps(words, ensure_ascii=False, separators=(",\n", ":")), "utf-8"
+            json.dumps(words, ensure_ascii=False, separators=(",\n", ":")), "utf-8", newline="\n"
         )
         if pairs or (pairs is None and len(words) <= MAX_PAIRS_WORDS):
             table_constants, neighbour_count = _compute_from_pairs(
@@ -211,7 +211,7 @@ def build(  # noqa: PLR0913 - most are options, given by keyword
             files=files,
         )
         # The manifest comes last: it holds the checksums of all other files.
-        (part / MANIFEST).write_text(_spell(manifest), encoding="utf-8")
+        (part / MANIFEST).write_text(_spell(manifest), encoding="utf-8", newline="\n")
     return manifest
 
 

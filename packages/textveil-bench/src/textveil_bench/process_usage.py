@@ -5,7 +5,6 @@ Not here: the workloads that are measured (`efficiency`, and `benchmarks/` of th
 """
 
 import re
-import resource
 import sys
 import time
 from collections.abc import Callable
@@ -38,6 +37,12 @@ def read_peak_memory() -> int:
     status = Path("/proc/self/status")
     if status.exists():
         return 1024 * int(re.findall(r"VmHWM:\s+(\d+) kB", status.read_text())[0])
+    if sys.platform == "win32":
+        import psutil
+
+        return psutil.Process().memory_info().peak_wset
+    import resource
+
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (
         1 if sys.platform == "darwin" else 1024
     )

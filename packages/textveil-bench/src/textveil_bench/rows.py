@@ -47,11 +47,7 @@ from typing import Any, BinaryIO
 from textveil.config.extras import explain_missing
 from textveil.errors import ConfigError, InputError, OutputError, TextveilWarning
 from textveil.files import text_streams
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
+from textveil.files.locks import lock_file
 
 VERSION = 1
 """Version of the row format; raised when a field changes its meaning."""
@@ -202,13 +198,8 @@ def open_store(folder: Path) -> Iterator[RowStore]:
         text_streams.make_folder(folder)
         file = open(folder / ROWS_FILE, "a+b")  # noqa: SIM115 - closed below
     with file:
-        if fcntl is not None:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise ConfigError(
-                    f"another run is at work in {folder.name}; wait until it has ended"
-                ) from None
+        if not lock_file(file.fileno(), wait=False):
+            raise ConfigError(f"another run is at work in {folder.name}; wait until it has ended")
         for name in (ROWS_FILE, GALLERY_FILE):
             _remove_unfinished_line(folder / name)
         file.seek(0, os.SEEK_END)

@@ -13,9 +13,9 @@ lines are not forced to the disk. Then a line `start` follows without a line `st
 """
 
 import errno
-import fcntl
 import json
 import os
+import shutil
 from collections import deque
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -23,6 +23,7 @@ from importlib.metadata import version
 from typing import Any
 
 from textveil.errors import ConfigError
+from textveil.files.locks import lock_file, unlock_file
 from textveil.gateway.errors import RequestError
 from textveil.gateway.request.request_record import RequestRecord
 from textveil.guarantee import MICRO
@@ -30,6 +31,8 @@ from textveil.session import Spend
 
 MIN_FREE_BYTES = 1 << 20
 """Free bytes that the disk must have before a request is sent."""
+
+OPEN_FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
 
 NOT_LOGGED = "the audit log cannot be written, so nothing is sent; its disk may be full"
 
@@ -71,9 +74,10 @@ class AuditLog:
             while self._waiting:
                 self._write(self._waiting[0])
                 self._waiting.popleft()
-            disk = os.fstatvfs(self._open_log())
-            # A file system with 0 blocks is no disk, such as a device.
-            if disk.f_blocks and disk.f_bavail * disk.f_frsize < MIN_FREE_BYTES:
+            self._open_log()
+            disk = shutil.disk_usage(self._path)
+            # A file system of 0 bytes is no disk, such as a device.
+            if disk.total and disk.free < MIN_FREE_BYTES:
                 return False
             if self._dropped:
                 self._write(_format_line("dropped", requests=self._dropped))
@@ -114,7 +118,7 @@ class AuditLog:
             OSError: it was not written.
         """
         fd = self._open_log()
-        fcntl.flock(fd, fcntl.LOCK_EX)
+        lock_file(fd)
         try:
             before = os.fstat(fd).st_size
             if os.write(fd, line) < len(line):  # the disk is full
@@ -122,7 +126,7 @@ class AuditLog:
                 os.ftruncate(fd, before)
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         finally:
-            fcntl.flock(fd, fcntl.LOCK_UN)
+            unlock_file(fd)
 
     def _open_log(self) -> int:
         """Returns the log's file descriptor, reopened if the file was moved."""
@@ -138,7 +142,7 @@ class AuditLog:
                 return self._fd
             os.close(self._fd)
             self._fd = -1
-        self._fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._fd = os.open(self._path, OPEN_FLAGS, 0o600)
         return self._fd
 
 
@@ -152,7 +156,7 @@ def check_log(path: str) -> None:
         ConfigError: the file cannot be written.
     """
     try:
-        os.close(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        os.close(os.open(path, OPEN_FLAGS, 0o600))
         return
     except OSError as error:
         reason = error.strerror or type(error).__name__

@@ -19,8 +19,10 @@ from pathlib import Path
 
 from textveil.config.extras import import_library
 from textveil.errors import ConfigError, StoreError
+from textveil.files import locks
+from textveil.files.text_streams import replace_file
 from textveil.randomness import read_entropy
-from textveil.session.session_file import lock_file, lock_stream
+from textveil.session.session_file import lock_file
 
 KEY_BYTES = 32
 """Bytes of a key."""
@@ -92,7 +94,7 @@ class FolderKeyStore(KeyStore):
             with open(self._build_path(name), "rb") as stream:
                 other_bits = stat.S_IMODE(os.fstat(stream.fileno()).st_mode) & 0o077
                 # `advance` writes in place, so a file could be read half-written.
-                lock_stream(stream, share=True)
+                locks.lock_file(stream.fileno(), share=True)
                 if other_bits and os.name == "posix":
                     raise StoreError(
                         "a key must be readable by its owner only: chmod 600 the files in the key "
@@ -124,7 +126,7 @@ class FolderKeyStore(KeyStore):
 
     def put(self, name: str, content: bytes) -> None:
         """See `KeyStore`."""
-        os.replace(self._write_temporary(name, content), self._build_path(name))
+        replace_file(self._write_temporary(name, content), self._build_path(name))
         _sync_folder(self._build_path(name).parent)
 
     def advance(self, name: str, content: bytes, *, sync: bool) -> None:
@@ -132,7 +134,7 @@ class FolderKeyStore(KeyStore):
         if not os.path.exists(self._build_path(name)) and self.add(name, content) == content:
             return
         with open(self._build_path(name), "r+b", buffering=0) as stream:
-            lock_stream(stream)
+            locks.lock_file(stream.fileno())
             digits = content.hex().encode("ascii")
             # Hexadecimal digits of equal length sort like the bytes they stand for.
             if stream.read() < digits:

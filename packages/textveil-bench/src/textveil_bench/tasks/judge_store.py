@@ -25,7 +25,7 @@ from textveil_bench.circumstances import read_versions
 Arrays = dict[str, NDArray[Any]]
 
 DIGEST_BYTES = 16
-CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
+CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 
 
 def find_folder(folder: Path | None = None) -> Path:
