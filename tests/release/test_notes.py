@@ -1,6 +1,8 @@
 """Notes are those of the tag, which both distributions have as their version."""
 
 import pytest
+import yaml
+from release.dist import ROOT
 from release.notes import check_tag, find_notes, read_versions
 
 CHANGES = """# Changelog
@@ -35,6 +37,7 @@ def test_a_section_that_is_missing_is_said(version):
 def test_both_distributions_have_one_version():
     (version,) = read_versions()
     assert check_tag(f"v{version}", {version}) == version
+    assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == version
 
 
 @pytest.mark.parametrize(
