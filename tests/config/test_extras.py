@@ -126,7 +126,7 @@ def test_what_works_without_an_extra_and_what_the_rest_says(tmp_path):
     for arguments, what in elsewhere:
         code, out, said = next(found)
         assert (code, out) == (2, ""), arguments
-        where = r"textveil-bench: pip install '?\./packages/textveil-bench'?"
+        where = r"textveil-bench: pip install '?textveil-bench'?"
         assert re.fullmatch(rf"textveil: error: {what} {where}\n", said), said
 
 

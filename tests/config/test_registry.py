@@ -222,9 +222,7 @@ def test_a_name_of_the_bench_is_where_it_is_installed_and_else_the_error_names_i
     assert name not in registry.list_names(kind)
     with pytest.raises(MissingExtra) as caught:
         registry.load(kind, name)
-    assert (
-        str(caught.value) == f"{what} is in textveil-bench: pip install ./packages/textveil-bench"
-    )
+    assert str(caught.value) == f"{what} is in textveil-bench: pip install textveil-bench"
     offer(monkeypatch, (name, f"{__name__}:sample", "pack"), kind=kind)
     assert name not in registry.list_absent(kind)
     assert registry.load(kind, name) is sample

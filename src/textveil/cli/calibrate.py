@@ -17,7 +17,7 @@ from textveil.cli import console, evaluation, progress
 from textveil.cli.console import say
 from textveil.cli.decorators import verb
 from textveil.cli.texts import Field
-from textveil.config.extras import BENCH_PATH, import_library
+from textveil.config.extras import BENCH, import_library
 from textveil.files import text_streams
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def calibrate(
 
     pictures: Any = None
     if plot is not None:
-        pictures = import_library("textveil_bench.pictures", {"textveil_bench": BENCH_PATH})
+        pictures = import_library("textveil_bench.pictures", {"textveil_bench": BENCH})
         pictures.check_name(Path(plot))
     for path in texts or ():
         evaluation.refuse_same_file(path, output)

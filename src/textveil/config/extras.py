@@ -58,8 +58,8 @@ EXTRAS = {
 }
 """The extra for each library, by import name."""
 
-BENCH_PATH = "./packages/textveil-bench"
-"""The place at which pip finds textveil-bench."""
+BENCH = "textveil-bench"
+"""The distribution of the laboratory, which pip installs by this name."""
 
 PACKAGES = {
     "data_juicer": "py-data-juicer",

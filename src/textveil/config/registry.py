@@ -420,7 +420,7 @@ BENCH_NAMES: Mapping[RegistryKind, tuple[str, ...]] = {
 }
 """Names that another distribution of this project offers: `BENCH_INSTALL`."""
 
-BENCH_INSTALL = f"textveil-bench: pip install {extras.BENCH_PATH}"
+BENCH_INSTALL = f"textveil-bench: pip install {extras.BENCH}"
 
 
 def list_names(kind: RegistryKind) -> list[str]:

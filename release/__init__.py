@@ -1,0 +1,1 @@
+"""How a release is made: distributions, licences, bill of materials, notes. `make dist`, `make sbom`."""
