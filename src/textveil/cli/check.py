@@ -67,13 +67,13 @@ def run_check(
     new_places: list[Place] = []
     total = 0
     try:
-        found = find_places(
+        results = find_places(
             protector,
             files,
             skip=skipped.append,
             read=lambda text: unmeasured.update(protector.unmeasured(text)),
         )
-        for file, places in progress.count_results(found, "files"):
+        for file, places in progress.count_results(results, "files"):
             total += len(places)
             if accept and accepted is not None:
                 accepted.accept(file, places)

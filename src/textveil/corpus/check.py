@@ -180,9 +180,9 @@ def find_places(
                 skip(path)
 
     pieces, searched = tee(yield_pieces())
-    found = protector.find_many(piece.text for piece in searched)
+    results = protector.find_many(piece.text for piece in searched)
     places, earlier, file = list[Place](), list[tuple[int, int]](), ""
-    for piece, findings in zip(pieces, found, strict=True):
+    for piece, findings in zip(pieces, results, strict=True):
         if piece.file != file:
             if file:
                 yield file, sorted(places)
