@@ -401,5 +401,5 @@ def _draw(
         if isinstance(veil, TextPrivatizer)
         else veil.privatize_many(present, session)
     )
-    results = show_progress(results, len(present), f"rows of {name}")
-    return [None if text is None else next(results) for text in texts]
+    drawn = iter(list(show_progress(results, len(present), f"rows of {name}")))
+    return [None if text is None else next(drawn) for text in texts]
