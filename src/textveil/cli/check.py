@@ -64,36 +64,41 @@ def run_check(
     accepted = None if baseline is None else Baseline(baseline, is_new=accept)
     files = list(dict.fromkeys(list_files(paths)))
     protector, unmeasured, skipped = Protector.from_config(config), set[str](), list[str]()
-    new_places: list[Place] = []
-    total = 0
+    results = find_places(
+        protector,
+        files,
+        skip=skipped.append,
+        read=lambda text: unmeasured.update(protector.unmeasured(text)),
+    )
+    places_by_file: dict[str, list[Place]] = {}
     try:
-        results = find_places(
-            protector,
-            files,
-            skip=skipped.append,
-            read=lambda text: unmeasured.update(protector.unmeasured(text)),
-        )
-        for file, places in progress.count_results(results, "files"):
-            total += len(places)
-            if accept and accepted is not None:
-                accepted.accept(file, places)
-            else:
-                new_places += places if accepted is None else accepted.drop_accepted(places)
+        with progress.show_bars(unit=" files") as report_progress:
+            for number, (file, places) in enumerate(results, 1):
+                places_by_file[file] = places
+                report_progress("checked", number, len(files))
     except TextveilError:
         raise
     except Exception as error:  # status 1 would say that something private was found
         raise InputError(f"the check failed: unexpected {type(error).__name__}") from error
     if accept and accepted is not None:
+        for file, places in places_by_file.items():
+            accepted.accept(file, places)
         accepted.write()
-        console.note(f"{_count(total, 'place')} accepted in {_count(len(files), 'file')}.")
+        total = sum(map(len, places_by_file.values()))
+        console.note(f"{_count(total, 'place')} accepted in {_count(len(places_by_file), 'file')}.")
         return
+    new_places = [
+        place
+        for places in places_by_file.values()
+        for place in (places if accepted is None else accepted.drop_accepted(places))
+    ]
     with text_streams.open_output(output) as sink:
         sink.write(FORMATS[report](new_places))
     for name in skipped:
         console.note(f"textveil: warning: {_spell(name)} is binary or compressed, and not checked")
     if unmeasured:
         say_unmeasured(unmeasured, strict=config.protect.unmeasured == "strict")
-    checked = _count(len(files) - len(skipped), "file")
+    checked = _count(len(places_by_file), "file")
     if not new_places:
         console.note(f"Nothing was found in {checked}; there may still be something private there.")
         return
