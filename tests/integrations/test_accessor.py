@@ -2,7 +2,9 @@
 
 import pickle
 import sys
+import time
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -17,9 +19,10 @@ import textveil.integrations.polars  # noqa: F401
 from textveil import Protector, Session, TextPrivatizer
 from textveil.errors import ConfigError, InputError
 from textveil.integrations import notebook_progress
+from textveil.models import PROGRESS_LISTENER
 
 CANARY = "zyxqorvian@firma.org"
-LEAN = {"protect": {"detectors": ["patterns"]}, "names": {"types": []}}
+LEAN: dict[str, Any] = {"protect": {"detectors": ["patterns"]}, "names": {"types": []}}
 TEXTS = [f"Write to {CANARY}", None, f"{CANARY} called +1 202 555 0136", "Nothing here"]
 
 
@@ -76,7 +79,7 @@ def test_find_has_places_and_no_words(frame):
     assert places["row"].to_list() == [0, 2, 2]
     assert places["type"].to_list() == ["EMAIL", "EMAIL", "PHONE"]
     start, end = places["start"].to_list()[0], places["end"].to_list()[0]
-    assert TEXTS[0][start:end] == CANARY
+    assert (TEXTS[0] or "")[start:end] == CANARY
     assert places["hidden"].to_list() == [True] * 3
     assert CANARY not in str(places)
     assert len(frame[:0].textveil.find("comment", **LEAN)) == 0
@@ -124,7 +127,9 @@ class Notebook:
     """What IPython is to a kernel."""
 
     def __init__(self):
-        self.pages = []
+        self.pages: list[str] = []
+        self.now = [0.0]
+        self.shell = SimpleNamespace(kernel=object())
 
     def display(self, page, *, raw, display_id):
         assert (raw, display_id) == (True, True)
@@ -137,13 +142,11 @@ class Notebook:
 
 @pytest.fixture
 def notebook(monkeypatch):
-    fake, now = Notebook(), [0.0]
-    shell = SimpleNamespace(kernel=object())
-    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    fake = Notebook()
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: fake.shell))
     monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=fake.display))
-    monkeypatch.setattr(notebook_progress.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "monotonic", lambda: fake.now[0])
     monkeypatch.delenv("TEXTVEIL_PROGRESS", raising=False)
-    fake.now, fake.shell = now, shell
     return fake
 
 
@@ -166,7 +169,8 @@ def test_a_notebook_shows_a_bar_that_is_gone_at_the_end(notebook):
 
 def test_within_a_batch_the_bar_follows_the_models(notebook):
     def draw():
-        report = notebook_progress.PROGRESS_LISTENER.get()
+        report = PROGRESS_LISTENER.get()
+        assert report is not None
         notebook.now[0] = 3
         report(1, 2)
         notebook.now[0] = 4
@@ -178,7 +182,7 @@ def test_within_a_batch_the_bar_follows_the_models(notebook):
     assert [page.partition('value="')[2].partition('"')[0] for page in notebook.pages] == [
         "256", "256", ""
     ]  # fmt: skip
-    assert notebook_progress.PROGRESS_LISTENER.get() is None
+    assert PROGRESS_LISTENER.get() is None
 
 
 def test_no_bar_elsewhere_and_none_of_short_work(notebook, monkeypatch):
@@ -204,7 +208,7 @@ def test_an_error_takes_the_bar_away(notebook):
     with pytest.raises(InputError):
         list(notebook_progress.show_progress(fail(), 30, "rows"))
     assert notebook.pages[-1] == ""
-    assert notebook_progress.PROGRESS_LISTENER.get() is None
+    assert PROGRESS_LISTENER.get() is None
 
 
 CELLS = f"""

@@ -19,10 +19,10 @@ from textveil.files import text_streams
 
 if TYPE_CHECKING:
     from textveil.config import Config
-    from textveil.corpus.check import Place
+    from textveil.corpus.check import FilePlace
 
 
-class Report(StrEnum):
+class PlaceReport(StrEnum):
     """The form in which places are reported."""
 
     lines = "lines"
@@ -34,7 +34,7 @@ class Report(StrEnum):
 def run_check(
     config: "Config",
     paths: Sequence[str],
-    report: Report,
+    report: PlaceReport,
     *,
     output: str | None,
     baseline: str | None,
@@ -70,7 +70,7 @@ def run_check(
         skip=skipped.append,
         read=lambda text: unmeasured.update(protector.unmeasured(text)),
     )
-    places_by_file: dict[str, list[Place]] = {}
+    places_by_file: dict[str, list[FilePlace]] = {}
     try:
         with progress.show_bars(unit=" files") as report_progress:
             for number, (file, places) in enumerate(results, 1):
@@ -120,18 +120,18 @@ def _spell(path: str) -> str:
     return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in name)
 
 
-def _format_lines(places: Sequence["Place"]) -> str:
+def _format_lines(places: Sequence["FilePlace"]) -> str:
     return "".join(f"{_spell(p.file)}:{p.line}:{p.column}: {p.type}\n" for p in places)
 
 
-def _format_json(places: Sequence["Place"]) -> str:
+def _format_json(places: Sequence["FilePlace"]) -> str:
     return "".join(
         text_streams.format_json_line(place.to_json() | {"file": _spell(place.file)})
         for place in places
     )
 
 
-def _format_github(places: Sequence["Place"]) -> str:
+def _format_github(places: Sequence["FilePlace"]) -> str:
     """Writes a command of a GitHub workflow for each place, which the change then shows."""
     lines = []
     for place in places:
@@ -146,7 +146,7 @@ def _format_github(places: Sequence["Place"]) -> str:
     return "".join(lines)
 
 
-def _format_sarif(places: Sequence["Place"]) -> str:
+def _format_sarif(places: Sequence["FilePlace"]) -> str:
     """Writes SARIF 2.1.0, which code scanning reads."""
     from urllib.parse import quote
 
@@ -184,9 +184,9 @@ def _format_sarif(places: Sequence["Place"]) -> str:
     return text_streams.format_json_line({"version": "2.1.0", "runs": [run]})
 
 
-FORMATS: dict[Report, Callable[[Sequence["Place"]], str]] = {
-    Report.lines: _format_lines,
-    Report.json: _format_json,
-    Report.github: _format_github,
-    Report.sarif: _format_sarif,
+FORMATS: dict[PlaceReport, Callable[[Sequence["FilePlace"]], str]] = {
+    PlaceReport.lines: _format_lines,
+    PlaceReport.json: _format_json,
+    PlaceReport.github: _format_github,
+    PlaceReport.sarif: _format_sarif,
 }

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from textveil.cli import session_options, texts
-from textveil.cli.check import Report, run_check
+from textveil.cli.check import PlaceReport, run_check
 from textveil.cli.decorators import verb
 from textveil.errors import ConfigError
 
@@ -83,14 +83,14 @@ def protect(
         ),
     ] = False,
     report: Annotated[
-        Report,
+        PlaceReport,
         typer.Option(
             "--report",
             metavar="lines|json|github|sarif",
             help="With --check, the form of the places: lines, JSON lines, annotations of a GitHub "
             "workflow, or SARIF.",
         ),
-    ] = Report.lines,
+    ] = PlaceReport.lines,
     baseline: Annotated[
         str | None,
         typer.Option(
@@ -121,10 +121,10 @@ def protect(
         }  # fmt: skip
         if given := [name for name, value in unused.items() if value]:
             raise ConfigError(f"--check hides nothing, so leave out {', '.join(given)}")
-        form = Report.json if as_json else report
+        form = PlaceReport.json if as_json else report
         run_check(config, text or (), form, output=output, baseline=baseline, accept=accept)
         return
-    if baseline is not None or accept or report is not Report.lines:
+    if baseline is not None or accept or report is not PlaceReport.lines:
         raise ConfigError("--baseline, --accept and --report go with --check")
     if text is not None and len(text) > 1:
         raise ConfigError(

@@ -37,7 +37,7 @@ VERSION = 1
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
-class Place:
+class FilePlace:
     """The place of a finding in a file, without its words.
 
     Attributes:
@@ -157,7 +157,7 @@ def find_places(
     *,
     skip: Callable[[str], object] = lambda _: None,
     read: Callable[[str], object] = lambda _: None,
-) -> Iterator[tuple[str, list[Place]]]:
+) -> Iterator[tuple[str, list[FilePlace]]]:
     """Yields each text file with the places of what a protector would hide.
 
     Args:
@@ -181,7 +181,7 @@ def find_places(
 
     pieces, searched = tee(yield_pieces())
     results = protector.find_many(piece.text for piece in searched)
-    places, earlier, file = list[Place](), list[tuple[int, int]](), ""
+    places, earlier, file = list[FilePlace](), list[tuple[int, int]](), ""
     for piece, findings in zip(pieces, results, strict=True):
         if piece.file != file:
             if file:
@@ -201,7 +201,7 @@ def find_places(
         yield file, sorted(places)
 
 
-def _locate(piece: Piece, findings: Sequence[Finding]) -> list[Place]:
+def _locate(piece: Piece, findings: Sequence[Finding]) -> list[FilePlace]:
     """Returns the places of findings in a piece of a file."""
     text = piece.text
     starts = [0, *(i + 1 for i, character in enumerate(text) if character == "\n")]
@@ -216,7 +216,7 @@ def _locate(piece: Piece, findings: Sequence[Finding]) -> list[Place]:
         line, column = locate(finding.start)
         end_line, end_column = locate(finding.end)
         places.append(
-            Place(
+            FilePlace(
                 file=piece.file,
                 line=line,
                 column=column,
@@ -285,7 +285,7 @@ class Baseline:
         if not is_known or not all(type(n) is int and n > 0 for n in numbers):
             raise ConfigError(wrong)
 
-    def drop_accepted(self, places: Sequence[Place]) -> list[Place]:
+    def drop_accepted(self, places: Sequence[FilePlace]) -> list[FilePlace]:
         """Returns the places of a file that are not accepted.
 
         Of several alike, the first are taken for the accepted ones.
@@ -302,7 +302,7 @@ class Baseline:
                 new_places.append(place)
         return new_places
 
-    def accept(self, file: str, places: Sequence[Place]) -> None:
+    def accept(self, file: str, places: Sequence[FilePlace]) -> None:
         """Accepts exactly these places of a file."""
         counts = Counter(f"{place.type} {place.context}" for place in places)
         name = self._spell_name(file)

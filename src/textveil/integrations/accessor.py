@@ -17,7 +17,7 @@ __all__ = ["FrameAccessor"]
 
 
 class FrameAccessor:
-    """What a data frame can do with textveil, as `frame.textveil`."""
+    """Releases, searches and restores the columns of a data frame: `frame.textveil`."""
 
     def __init__(self, frame: Any) -> None:
         self._frame = frame
