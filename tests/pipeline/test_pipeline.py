@@ -759,7 +759,9 @@ def test_the_canary_shows_nowhere(mechanism, casing, oov, caplog, capfd):
         "text": result.text,
         "repr": repr(result) + repr(many),
         "str": str(result),
+        "notebook": result._repr_html_(),
         "guarantee": str(result.guarantee)
+        + repr(vars(result.guarantee))
         + result.guarantee.headline()
         + result.guarantee.explain(),
         "json": json.dumps(result.to_json(), ensure_ascii=False),

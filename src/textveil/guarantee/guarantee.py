@@ -302,6 +302,10 @@ class Guarantee:
 
     # ---- in words --------------------------------------------------------------------------------
 
+    def __repr__(self) -> str:
+        """Returns the statement in one line."""
+        return f"<Guarantee: {self.summary()}>"
+
     def summary(self) -> str:
         """Writes the statement in one plain sentence.
 

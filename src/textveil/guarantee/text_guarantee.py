@@ -194,6 +194,10 @@ class TextGuarantee:
 
     # ---- in words --------------------------------------------------------------------------------
 
+    def __repr__(self) -> str:
+        """Returns the statement in one line."""
+        return f"<TextGuarantee: {self.summary()}>"
+
     def summary(self) -> str:
         """Writes the statement in one line: what was released, the bound, what it says."""
         return " ".join((self._describe_release(), *self._scope))

@@ -5,16 +5,20 @@ them.
 Not here: datasets whose rows are asked for again (`datasets`), and runs over files (`corpus`).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from textveil.errors import ConfigError, InputError
+from textveil.guarantee import Guarantee
+from textveil.integrations.notebook_progress import show_progress
 from textveil.integrations.releases import (
     RowPrivatizer,
     RowResult,
     Statement,
     check_columns,
+    check_present,
     has_text,
     merge_statements,
     normalize_names,
@@ -23,15 +27,83 @@ from textveil.integrations.releases import (
 )
 from textveil.integrations.synthesis import synthesize_columns
 from textveil.library import Library
-from textveil.pipeline import Protector, Synthesis, TextPrivatizer
+from textveil.pipeline import (
+    Protector,
+    Result,
+    Synthesis,
+    TextPrivatizer,
+    describe_releases,
+)
+from textveil.protect import Finding
+from textveil.render.notebook import render_rows
+from textveil.session import Session
+from textveil.text import Released
 
 if TYPE_CHECKING:
     import pandas
     import polars
 
-__all__ = ["privatize", "synthesize"]
+__all__ = ["FrameRelease", "find", "privatize", "restore", "synthesize"]
 
 Frame = TypeVar("Frame", "pandas.DataFrame", "polars.DataFrame")
+
+SHOWN_ROWS = 8
+"""Rows that a notebook shows of a release."""
+
+
+class FrameRelease(tuple[Any, Statement | None]):
+    """A released frame and its statement, which a notebook shows in colours.
+
+    A pair: `frame, statement = release`.
+    """
+
+    _rows: Mapping[str, Sequence[Released | str | None]]
+    _note: str
+
+    @classmethod
+    def build(
+        cls,
+        frame: Any,
+        statement: Statement | None,
+        results: Mapping[str, Sequence[RowResult | None]],
+    ) -> Self:
+        """Builds a release from the results of each released column."""
+        self = cls((frame, statement))
+        present = [row for rows in results.values() for row in rows if row is not None]
+        words = [result.released for result in present if isinstance(result, Result)]
+        self._note = "There were no texts."
+        if isinstance(statement, Guarantee):
+            self._note = describe_releases(words, statement)
+        elif statement is not None:
+            self._note = statement.summary()
+        self._rows = {
+            name: [
+                result.released if isinstance(result, Result) else getattr(result, "text", None)
+                for result in rows[:SHOWN_ROWS]
+            ]
+            for name, rows in results.items()
+        }
+        return self
+
+    @property
+    def frame(self) -> Any:
+        """The new frame."""
+        return self[0]
+
+    @property
+    def statement(self) -> Statement | None:
+        """The statement about all of it; None without any text."""
+        return self[1]
+
+    def __repr__(self) -> str:
+        """Returns the released columns, and the statement in one line."""
+        columns = ", ".join(self._rows)
+        return f"<FrameRelease of {columns}, {len(self.frame):,} rows: {self._note}>"
+
+    def _repr_html_(self) -> str:
+        """Returns the first rows in colours, for notebooks, and the statement in one line."""
+        rows = list(zip(*self._rows.values(), strict=True))
+        return render_rows([*self._rows], rows, len(self.frame), self._note)
 
 
 def privatize(
@@ -40,10 +112,11 @@ def privatize(
     columns: str | Iterable[str] = "text",
     *,
     keep: Iterable[str] = (),
-) -> tuple[Frame, Statement | None]:
+    session: Session | None = None,
+) -> FrameRelease:
     """Releases columns of a frame, with one statement for all.
 
-    Each call draws anew, and adds to the one before.
+    Each call draws anew, and adds to the one before. A notebook shows how far it is.
 
     Args:
         frame: of pandas or polars. It stays as it is.
@@ -53,21 +126,77 @@ def privatize(
             an index of pandas with text, unless its name is here, or "index", or "level_0" and so
             on of several without names. Beside public texts of a `TextPrivatizer` all others are
             refused, with text or without.
+        session: gives equal values of all rows one placeholder, and restores answers (`restore`).
 
     Returns:
         The new frame, and its statement; None without any text.
 
     Raises:
         InputError: a column holds text and is not named, or what it has is no text. ConfigError: it
-            is no frame.
+            is no frame, or a `TextPrivatizer` has a session.
     """
     names, allowed, veil = normalize_names(columns), tuple(keep), resolve_row_privatizer(privatizer)
-    library = type(frame).__module__.partition(".")[0]
-    if library == "polars":
-        return _release_polars(frame, veil, names, allowed)
-    if library == "pandas":
-        return _release_pandas(frame, veil, names, allowed)
-    raise ConfigError(f"give a DataFrame of pandas or polars, not {type(frame).__name__}")
+    if session is not None and isinstance(veil, TextPrivatizer):
+        raise ConfigError("public texts need no session, and restore nothing: leave it out")
+    release = _release_pandas if _find_host(frame) == "pandas" else _release_polars
+    return release(frame, veil, names, allowed, session)
+
+
+def find(
+    frame: Frame, protector: Protector | str = "prompt", columns: str | Iterable[str] = "text"
+) -> Frame:
+    """Finds what is private in columns, and what stays and why.
+
+    Places are private: keep the new frame to yourself.
+
+    Args:
+        frame: of pandas or polars. It stays as it is.
+        protector: a `Protector`, or the name of a profile for one.
+        columns: with the texts.
+
+    Returns:
+        A frame with a row for each finding: the number of its row from 0, its column, and the
+        fields of `Finding`; no words.
+
+    Raises:
+        InputError: a column is missing or holds no texts. ConfigError: it is no frame.
+    """
+    names, finder = normalize_names(columns), protector
+    if isinstance(finder, str):
+        finder = Protector(finder)
+    check_present(list(frame.columns), names)
+    rows = list[dict[str, Any]]()
+    for name in names:
+        texts = _read_texts(frame, name)
+        numbers = [i for i, text in enumerate(texts) if text is not None]
+        results = finder.find_many([text for text in texts if text is not None])
+        for i, findings in zip(
+            numbers, show_progress(results, len(numbers), f"rows of {name}"), strict=True
+        ):
+            rows += [{"row": i, "column": name} | finding.to_json() for finding in findings]
+    fields = ["row", "column", *(field.name for field in dataclasses.fields(Finding))]
+    return type(frame)({name: [row[name] for row in rows] for name in fields})
+
+
+def restore(frame: Frame, session: Session, columns: str | Iterable[str] = "text") -> Frame:
+    """Puts originals back into columns, such as answers to released texts.
+
+    Args:
+        frame: of pandas or polars. It stays as it is.
+        session: of the release.
+        columns: with placeholders, and names that were drawn.
+
+    Raises:
+        InputError: a column is missing or holds no texts. ConfigError: it is no frame.
+    """
+    names = normalize_names(columns)
+    check_present(list(frame.columns), names)
+    restored = {
+        name: [text if text is None else session.restore(text) for text in _read_texts(frame, name)]
+        for name in names
+    }
+    new_frame: Frame = _put_columns(frame, restored)
+    return new_frame
 
 
 def synthesize(
@@ -104,9 +233,7 @@ def synthesize(
         ConfigError, BudgetError: an option is wrong, or it is no frame.
         InputError: a column is missing, or a value of it is none such.
     """
-    host = type(frame).__module__.partition(".")[0]
-    if host not in ("pandas", "polars"):
-        raise ConfigError(f"give a DataFrame of pandas or polars, not {type(frame).__name__}")
+    host = _find_host(frame)
     synthesis = synthesize_columns(
         list(frame.columns),
         lambda name: list_texts(frame[name]) if host == "pandas" else frame[name].to_list(),
@@ -164,26 +291,20 @@ def list_texts(column: Any) -> list[Any]:
 
 
 def _release_pandas(
-    frame: Any, veil: RowPrivatizer, columns: Sequence[str], keep: Sequence[str]
-) -> tuple[Any, Statement | None]:
-    import pandas
-
+    frame: Any,
+    veil: RowPrivatizer,
+    columns: Sequence[str],
+    keep: Sequence[str],
+    session: Session | None,
+) -> FrameRelease:
     check_frame(frame, columns, keep, is_whole=isinstance(veil, TextPrivatizer))
-    new_frame, results = frame.copy(), list[RowResult | None]()
+    release = _release_columns(frame, veil, columns, keep, session)
     # of the original
-    new_frame.attrs, new_frame.columns = (
+    release.frame.attrs, release.frame.columns = (
         {},
         frame.columns.set_names([None] * frame.columns.nlevels),
     )
-    for name in columns:
-        column_results = _draw(veil, name, list_texts(frame[name]))
-        new_frame[name] = pandas.Series(
-            [None if result is None else result.text for result in column_results],
-            index=frame.index,
-            dtype="str",
-        )
-        results += column_results
-    return new_frame, note_copies(merge_statements(results), bool(keep))
+    return release
 
 
 def _list_levels(index: Any) -> list[Any]:
@@ -197,27 +318,88 @@ def _list_levels(index: Any) -> list[Any]:
 
 
 def _release_polars(
-    frame: Any, veil: RowPrivatizer, columns: Sequence[str], keep: Sequence[str]
-) -> tuple[Any, Statement | None]:
-    import polars
-
+    frame: Any,
+    veil: RowPrivatizer,
+    columns: Sequence[str],
+    keep: Sequence[str],
+    session: Session | None,
+) -> FrameRelease:
     texts = [name for name in frame.columns if has_text(frame[name].to_list())]
     is_whole = isinstance(veil, TextPrivatizer)
     check_columns(frame.columns, texts, columns, keep, is_whole=is_whole)
-    new_columns, results = list[Any](), list[RowResult | None]()
-    for name in columns:
-        column_results = _draw(veil, name, frame[name].to_list())
-        released = [None if result is None else result.text for result in column_results]
-        new_columns.append(polars.Series(name, released, dtype=polars.String))
-        results += column_results
-    statement = note_copies(merge_statements(results), bool(keep))
-    return frame.with_columns(new_columns), statement
+    return _release_columns(frame, veil, columns, keep, session)
 
 
-def _draw(veil: RowPrivatizer, name: str, texts: Sequence[Any]) -> list[RowResult | None]:
-    """Releases each text; None for a row without one."""
+def _release_columns(
+    frame: Any,
+    veil: RowPrivatizer,
+    columns: Sequence[str],
+    keep: Sequence[str],
+    session: Session | None,
+) -> FrameRelease:
+    texts = {name: _read_texts(frame, name) for name in columns}  # all, before anything is drawn
+    results = {name: _draw(veil, name, texts[name], session) for name in columns}
+    released = {
+        name: [None if result is None else result.text for result in rows]
+        for name, rows in results.items()
+    }
+    statement = merge_statements(result for rows in results.values() for result in rows)
+    return FrameRelease.build(
+        _put_columns(frame, released), note_copies(statement, bool(keep)), results
+    )
+
+
+def _find_host(frame: Any) -> str:
+    """Returns the library of a frame.
+
+    Raises:
+        ConfigError: it is no frame.
+    """
+    host = type(frame).__module__.partition(".")[0]
+    if host not in ("pandas", "polars"):
+        raise ConfigError(f"give a DataFrame of pandas or polars, not {type(frame).__name__}")
+    return host
+
+
+def _read_texts(frame: Any, name: str) -> list[str | None]:
+    """Reads a column of texts, with None for missing ones.
+
+    Raises:
+        InputError: it holds something else.
+    """
+    is_pandas = _find_host(frame) == "pandas"
+    texts = list_texts(frame[name]) if is_pandas else frame[name].to_list()
     for text in texts:
         if text is not None and not isinstance(text, str):
             raise InputError(f"column {name!r} must hold texts, but holds {type(text).__name__}")
-    results: Iterator[RowResult] = veil.privatize_many([text for text in texts if text is not None])
-    return [None if text is None else next(results) for text in texts]
+    return texts
+
+
+def _put_columns(frame: Any, columns: Mapping[str, Sequence[str | None]]) -> Any:
+    """Returns a copy of a frame with other texts in columns."""
+    if _find_host(frame) == "polars":
+        import polars
+
+        return frame.with_columns(
+            polars.Series(name, texts, dtype=polars.String) for name, texts in columns.items()
+        )
+    import pandas
+
+    copy = frame.copy()
+    for name, texts in columns.items():
+        copy[name] = pandas.Series(texts, index=frame.index, dtype="str")
+    return copy
+
+
+def _draw(
+    veil: RowPrivatizer, name: str, texts: Sequence[str | None], session: Session | None
+) -> list[RowResult | None]:
+    """Releases each text; None for a row without one."""
+    present = [text for text in texts if text is not None]
+    results: Iterator[RowResult] = (
+        veil.privatize_many(present)
+        if isinstance(veil, TextPrivatizer)
+        else veil.privatize_many(present, session)
+    )
+    drawn = iter(list(show_progress(results, len(present), f"rows of {name}")))
+    return [None if text is None else next(drawn) for text in texts]

@@ -328,12 +328,14 @@ def check_columns(
             f"the label of column {odd[0]} may be private text: name it in keep to let it stay, or "
             "rename the column first"
         )
-    for name in text_columns:
-        if name not in named_columns:
-            raise InputError(
-                f"column {quote(name)} holds text too: name it in columns to privatize it, name it "
-                "in keep to let it stay unchanged, or remove it first"
-            )
+    unnamed = [quote(name) for name in text_columns if name not in named_columns]
+    if unnamed:
+        hold, it = ("holds", "it") if len(unnamed) == 1 else ("hold", "each")
+        raise InputError(
+            f"column{'s' * (len(unnamed) > 1)} {', '.join(unnamed)} {hold} text too: name {it} in "
+            f"columns to privatize it, name {it} in keep to let it stay unchanged, or remove "
+            f"{it} first"
+        )
     if is_whole and (others := [name for name in names if name not in named_columns]):
         raise InputError(f"column {quote(others[0])} {BESIDE_MESSAGE}")
 

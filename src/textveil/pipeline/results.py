@@ -4,16 +4,21 @@ In: outputs of the pipeline. Out: `Result`, `Private`, `EvaluationRun`.
 Not here: how they are computed (`pipeline`).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Self
+from importlib import import_module
+from typing import Any, Self
 
 from textveil.errors import InputError
-from textveil.guarantee import Guarantee, count_hidden
+from textveil.guarantee import Guarantee, count_hidden, describe_hidden
 from textveil.pipeline.plan import Plan
 from textveil.protect import Protection
 from textveil.randomness import Ids, Values
 from textveil.text import Released
+
+MAX_REPR_CHARACTERS = 60
+"""Characters of a released text in a repr."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -78,6 +83,15 @@ class Result:
         """The released text."""
         return self.released.text
 
+    def __repr__(self) -> str:
+        """Returns the beginning of the released text, and its statement in one line."""
+        statement = describe_releases([self.released], self.guarantee)
+        return f"<Result {shorten(self.text)!r}: {statement}>"
+
+    def _repr_html_(self) -> str:
+        """Returns the released text in colours, for notebooks, and its statement in one line."""
+        return load_notebook_page().render_result(self)  # type: ignore[no-any-return]
+
     @property
     def oov_share(self) -> float:
         """Share of words outside the table among those not listed as public."""
@@ -102,6 +116,23 @@ class Result:
         if with_original:
             out["original"] = {"text": self.private.get_text(), "words": list(self.private.words)}
         return out
+
+
+def describe_releases(releases: Sequence[Released], guarantee: Guarantee) -> str:
+    """Describes texts in one sentence: what is guaranteed, or of prompts what was hidden."""
+    is_prompt = "WORD" not in count_hidden(releases)
+    return describe_hidden(releases) if is_prompt else guarantee.summary()
+
+
+def shorten(text: str) -> str:
+    """Returns the beginning of a text on one line."""
+    words = " ".join(text[: 2 * MAX_REPR_CHARACTERS].split())
+    return words if len(words) <= MAX_REPR_CHARACTERS else f"{words[:MAX_REPR_CHARACTERS]}..."
+
+
+def load_notebook_page() -> Any:
+    """Loads the module that draws results in notebooks, by its name: its room is above."""
+    return import_module("textveil.render.notebook")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

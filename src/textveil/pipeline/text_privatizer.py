@@ -26,7 +26,7 @@ from textveil.guarantee import Sentences, TextGuarantee
 from textveil.library import Level, Library
 from textveil.mechanism import RandomizedResponse
 from textveil.pipeline.privatizer import Privatizer, call_safely, split_batches
-from textveil.pipeline.results import Private
+from textveil.pipeline.results import Private, load_notebook_page, shorten
 from textveil.randomness import Ids, Randomness, SeededRandomness, SystemRandomness
 from textveil.text import check_texts
 
@@ -66,6 +66,14 @@ class TextResult:
     library: str
     private: Private = field(repr=False)
     seconds: float = field(repr=False)
+
+    def __repr__(self) -> str:
+        """Returns the beginning of the public text, and its statement in one line."""
+        return f"<TextResult {shorten(self.text)!r}: {self.guarantee.summary()}>"
+
+    def _repr_html_(self) -> str:
+        """Returns the public text, for notebooks, and its statement in one line."""
+        return load_notebook_page().render_text_result(self)  # type: ignore[no-any-return]
 
     @property
     def source_id(self) -> str:
