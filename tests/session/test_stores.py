@@ -10,6 +10,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from itertools import islice, product
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -25,7 +26,7 @@ pytest.importorskip("sqlalchemy", reason="the extra `store` is not installed")
 pytest.importorskip("cryptography", reason="the extra `store` is not installed")
 from tests.readable import readable
 
-from textveil.session.database_store import SWEEP_LIMIT, SQLStore
+from textveil.session.database_store import SWEEP_LIMIT, SealedStore, SQLStore
 from textveil.session.sql import encryption
 from textveil.session.sql.database import Database
 from textveil.session.sql.lazy_snapshot import EAGER_KINDS, StoredFacts
@@ -54,6 +55,13 @@ def url(tmp_path):
 def either(request):
     """The URL of a store whose rows are sealed, of either kind."""
     return request.getfixturevalue("url" if request.param == "SQLite" else "redis")
+
+
+def opened(url):
+    """A store whose rows are sealed, of the kind that a URL names."""
+    store = SessionStore(url)
+    assert isinstance(store, SealedStore)
+    return store
 
 
 def release(session, *values, said=(), text=""):
@@ -120,7 +128,7 @@ def test_a_stored_session_knows_what_one_in_memory_knows(either):
         values = [("PERSON", each) for each in islice(lines, 2)] + [("EMAIL", mention)][
             : "@" in mention
         ]
-        with SessionStore(either) as kept:
+        with opened(either) as kept:
             stored = kept.open("anna")
             text = f"<PERSON_{turn + 3}> for {mention} and <EMAIL_1_B>, Maria or José Alder-Hill"
             known = memory.snapshot()
@@ -157,7 +165,7 @@ def test_a_stored_session_knows_what_one_in_memory_knows(either):
                 + " ".join(given[0])
             )
             assert stored.restore(answer) == memory.restore(answer)
-    kept = SessionStore(either)
+    kept = opened(either)
     assert kept.open("anna").to_json() == memory.to_json()
     assert kept.take(memory.to_json(), "anna", "copy").to_json() == memory.to_json()
 
@@ -293,7 +301,7 @@ def test_a_file_that_is_no_database_is_one_error_and_stays(url, tmp_path):
 
 def test_what_a_thread_reads_late_is_not_what_is_known(either):
     """One thread looks a value up that another one adds meanwhile: the next release knows it."""
-    session = SessionStore(either).open("anna")
+    session = opened(either).open("anna")
     late, value = session.snapshot(), Original("EMAIL", "a@b.example")
     asked = late.facts["placeholders"]
     rows = asked.reader.read_names([asked.derive_name(value)])
@@ -366,7 +374,7 @@ def writer(url, who, first, last):
 def check_written(url, said):
     """What was handed out is what the store says: one name for each value, and no name for two."""
     names: dict[str, str] = {}
-    with SessionStore(url) as kept:
+    with opened(url) as kept:
         session = kept.open("anna")
         for who, lines in said:
             for number, common, own in (line.split() for line in lines if line.count(" ") == 2):
@@ -417,7 +425,7 @@ def test_threads_of_one_handle_agree(either):
 
 
 def test_a_name_that_is_taken_is_not_imported_over(either):
-    kept = SessionStore(either)
+    kept: Any = SessionStore(either)
     release(kept.open("anna"), ("PERSON", "Maria Silva"))
     with pytest.raises(InputError, match="already"):
         kept.take(Session().to_json().replace('"owner":""', '"owner":"x"'), "anna")

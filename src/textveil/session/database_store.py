@@ -63,6 +63,11 @@ class SealedStore(RowStore, SessionStore):
     session_keys: KeyStore
     _deployment: bytes
 
+    @property
+    def charger(self) -> Ledger:
+        """What charges releases: the ledger, or what refuses all that spend."""
+        return self.ledger
+
     def _list_places(self, account: bytes) -> Sequence[bytes]:
         """Lists the sessions of a subject, by derived name."""
         raise NotImplementedError
@@ -127,7 +132,7 @@ class SealedStore(RowStore, SessionStore):
     def links(self, account: str) -> DatabaseLinkStore:
         """See `SessionStore`."""
         session = self.open(account, CONVERSATIONS_SESSION)
-        return DatabaseLinkStore(self, self.ledger, session.number, session.cipher)
+        return DatabaseLinkStore(self, self.charger, session.number, session.cipher)
 
     def pseudonym(self, secret: bytes) -> str:
         """See `SessionStore`; all processes with the deployment key return the same."""
@@ -285,10 +290,9 @@ class StoredSession(Session):
             for spend in spends
             if (remainder := spend.subtract(charges.spends)) is not None
         ]
-        if missing:
-            charges.reservations += self._store.ledger.reserve_all(
-                self.owner, missing, connection=charges.connection
-            )
+        charges.reservations += self._store.charger.reserve_all(
+            self.owner, missing, connection=charges.connection
+        )
         charges.spends += missing
 
     def transaction(self, release: Callable[[Snapshot], tuple[T, SessionDelta]]) -> T:

@@ -18,11 +18,10 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from textveil.config.extras import import_library, require
-from textveil.errors import ConfigError, StoreError, TextveilWarning
+from textveil.errors import ConfigError, LimitReached, StoreError, TextveilWarning
 from textveil.randomness import read_entropy
 from textveil.session import redis_scripts
 from textveil.session.database_store import (
-    CONVERSATIONS_SESSION,
     SWEEP_LIMIT,
     SealedStore,
     read_options,
@@ -31,7 +30,6 @@ from textveil.session.spending import Spend
 from textveil.session.sql.encryption import NAME_BYTES
 from textveil.session.sql.key_stores import KeyStore, open_key_store, read_deployment_key
 from textveil.session.sql.lazy_snapshot import RowReader, SealedRow
-from textveil.session.sql.links import DatabaseLinkStore
 from textveil.session.sql.row_store import WriteConflictError
 from textveil.session.stores import SessionInfo
 
@@ -98,9 +96,9 @@ class NoLedger:
     """Takes the place of a ledger, and refuses whatever spends."""
 
     def reserve_all(self, subject: str, spends: Sequence[Spend], **options: Any) -> list[Any]:
-        """Refuses spending."""
+        """Refuses spending, like a ledger in which nobody may spend anything."""
         if spends:
-            raise ConfigError(NO_LEDGER_MESSAGE)
+            raise LimitReached(NO_LEDGER_MESSAGE)
         return []
 
     def limit(
@@ -260,10 +258,10 @@ class RedisStore(SealedStore):
         """See `SessionStore`; there is none."""
         raise ConfigError(NO_LEDGER_MESSAGE)
 
-    def links(self, account: str) -> DatabaseLinkStore:
-        """See `SessionStore`."""
-        session, ledger = self.open(account, CONVERSATIONS_SESSION), NoLedger()
-        return DatabaseLinkStore(self, ledger, session.number, session.cipher)  # type: ignore[arg-type]
+    @property
+    def charger(self) -> Any:
+        """See `SealedStore`; it refuses all that spend."""
+        return NoLedger()
 
     def _scan(self) -> Iterator[tuple[bytes, SessionRow]]:
         """Yields all sessions, by derived name."""
