@@ -20,6 +20,7 @@ EXTRAS = {
     "data_juicer": "textveil[datajuicer]",
     "datasets": "textveil[datasets]",
     "datatrove": "textveil[datatrove]",
+    "dbt": "textveil[dbt]",
     "dspy": "textveil[dspy]",
     "duckdb": "textveil[duckdb]",
     "gliner": "textveil[gliner]",
@@ -65,6 +66,7 @@ BENCH_PATH = "./packages/textveil-bench"
 
 PACKAGES = {
     "data_juicer": "py-data-juicer",
+    "dbt": "dbt-duckdb",
     "haystack": "haystack-ai",
     "langchain_core": "langchain-core",
     "llama_index": "llama-index-core",
