@@ -172,10 +172,11 @@ def test_the_recipe_for_snowflake_runs(monkeypatch):
 
 
 @pytest.mark.slow
-def test_the_recipe_for_spark_runs():
+def test_the_recipe_for_spark_runs(monkeypatch):
     pytest.importorskip("pyspark", reason="make check-engines runs it")
     from pyspark.sql import SparkSession
 
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     spark = (
         SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
     )

@@ -150,8 +150,8 @@ def _read_texts(column: Iterable[object]) -> list[str | None]:
     for value in column:
         if isinstance(value, str):
             texts.append(value)
-        elif value is None or value != value:
-            texts.append(None)
+        elif value is None or type(value).__name__ == "NAType" or value != value:
+            texts.append(None)  # pandas.NA would not be compared
         else:
             raise InputError(f"a column must hold texts, but holds {type(value).__name__}")
     return texts
