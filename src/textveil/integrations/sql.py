@@ -111,7 +111,7 @@ class ColumnFunctions:
 
     @property
     def statement(self) -> Statement | None:
-        """What all texts that were drawn so far spend; None where none were."""
+        """Statement about all texts that were drawn so far; None where none were."""
         with self._lock:
             if len(self._statements) > 1:
                 self._statements = [add_statements(self._statements)]

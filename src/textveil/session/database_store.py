@@ -27,7 +27,7 @@ from textveil.session.sql.key_stores import KEY_BYTES, KeyStore, read_deployment
 from textveil.session.sql.lazy_snapshot import NO_ROWS, SealedRow, StoredSnapshot
 from textveil.session.sql.ledger import Ledger, Reservation
 from textveil.session.sql.links import DatabaseLinkStore
-from textveil.session.sql.row_store import RowStore, WriteConflictError
+from textveil.session.sql.row_store import SealedRowStore, WriteConflictError
 from textveil.session.sql.statements import build_insert
 from textveil.session.state import LASTING_PREFIX, MAX_ATTEMPTS, Session, check_names
 from textveil.session.stores import DEFAULT_SESSION, SessionInfo, SessionStore, build_session_error
@@ -50,8 +50,8 @@ PROOF_TEXT = b"textveil"
 """Plaintext that is sealed in the store to check the deployment key."""
 
 
-class SealedStore(RowStore, SessionStore):
-    """Sessions whose rows are sealed, wherever a `RowStore` keeps them.
+class SealedStore(SealedRowStore, SessionStore):
+    """Sessions whose rows are sealed, wherever a `SealedRowStore` keeps them.
 
     What a session knows is encrypted with a key of its own, which is sealed with the key of the
     deployment. A kind of store says how sessions are found, created and destroyed.
@@ -65,7 +65,7 @@ class SealedStore(RowStore, SessionStore):
 
     @property
     def charger(self) -> Ledger:
-        """What charges releases: the ledger, or what refuses all that spend."""
+        """Ledger that charges releases, or an object that refuses all that spend."""
         return self.ledger
 
     def _list_places(self, account: bytes) -> Sequence[bytes]:

@@ -61,7 +61,7 @@ NO_LEDGER_MESSAGE = (
 
 
 class RowPlace(NamedTuple):
-    """What names a session's rows.
+    """Name of a session's rows in the server.
 
     Args:
         place: derived name of the session.
@@ -73,7 +73,7 @@ class RowPlace(NamedTuple):
 
 
 class SessionRow(NamedTuple):
-    """What the server shows of a session.
+    """Fields of a session that the server shows.
 
     Args:
         account: derived name of the subject.
@@ -336,20 +336,20 @@ class RedisStore(SealedStore):
         )
 
     def convert_failures(self, action: str) -> AbstractContextManager[None]:
-        """See `RowStore`."""
+        """See `SealedRowStore`."""
         return convert_failures(action)
 
     def open_read(self) -> AbstractContextManager[Any]:
-        """See `RowStore`; the client has connections of its own."""
+        """See `SealedRowStore`; the client has connections of its own."""
         return nullcontext()
 
     def keep_connection(self) -> AbstractContextManager[None]:
-        """See `RowStore`."""
+        """See `SealedRowStore`."""
         return nullcontext()
 
     @contextmanager
     def open_write(self) -> Iterator[Transaction]:
-        """See `RowStore`; nothing is sent before the block's end, but for locks."""
+        """See `SealedRowStore`; nothing is sent before the block's end, but for locks."""
         transaction = Transaction()
         try:
             yield transaction
@@ -405,7 +405,7 @@ class RedisStore(SealedStore):
     def read_version(
         self, connection: Transaction | None, number: RowPlace, *, lock: bool = False
     ) -> tuple[int, int]:
-        """See `RowStore`."""
+        """See `SealedRowStore`."""
         if lock:
             assert connection is not None, "only a transaction locks"
             connection.at = number
@@ -421,7 +421,7 @@ class RedisStore(SealedStore):
     def add_rows(
         self, connection: Transaction, number: RowPlace, version: int, rows: Sequence[SealedRow]
     ) -> int | None:
-        """See `RowStore`; that others committed first is known at the end of the transaction."""
+        """See `SealedRowStore`; that others committed first is known at the end of the transaction."""
         following = 1 + int.from_bytes(read_entropy(VERSION_BYTES), "big")
         connection.at, connection.since, connection.version = number, version, following
         connection.more_rows = len(rows)
@@ -429,7 +429,7 @@ class RedisStore(SealedStore):
         return following
 
     def delete_rows(self, connection: Transaction, number: RowPlace) -> None:
-        """See `RowStore`."""
+        """See `SealedRowStore`."""
         connection.at, connection.is_cleared, connection.is_touched = number, True, True
 
     def put_rows(
@@ -442,7 +442,7 @@ class RedisStore(SealedStore):
         *,
         replace: bool,
     ) -> None:
-        """See `RowStore`."""
+        """See `SealedRowStore`."""
         connection.at = number
         connection.add(
             [SealedRow(name, 0, kind, tags.get(name), rows[name]) for name in sorted(rows)],
@@ -450,13 +450,13 @@ class RedisStore(SealedStore):
         )
 
     def read_row(self, connection: Transaction, number: RowPlace, name: bytes) -> bytes | None:
-        """See `RowStore`."""
+        """See `SealedRowStore`."""
         row = self._client.hget(self.build_key("session", number.place), b"r" + name)
         connection.expected = b"r" + name, row or b""
         return None if row is None else _unpack(name, row).content
 
     def build_reader(self, number: RowPlace) -> RowReader:
-        """See `RowStore`."""
+        """See `SealedRowStore`."""
         key = self.build_key("session", number.place)
         return RowReader(
             partial(self._read_names, key),

@@ -22,7 +22,7 @@ from textveil.errors import ConfigError, StoreError
 from textveil.session.sql import schema
 from textveil.session.sql.key_stores import open_key_store
 from textveil.session.sql.lazy_snapshot import RowReader, SealedRow
-from textveil.session.sql.row_store import RowStore
+from textveil.session.sql.row_store import SealedRowStore
 from textveil.session.sql.statements import build_store_statements
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ GONE_MESSAGE = (
 )
 
 
-class Database(RowStore):
+class Database(SealedRowStore):
     """Database of sessions, safe for concurrent use by any number of processes.
 
     Args:
@@ -110,12 +110,12 @@ class Database(RowStore):
     # ---- transactions ----------------------------------------------------------------------------
 
     def convert_failures(self, action: str) -> AbstractContextManager[None]:
-        """See `RowStore`."""
+        """See `SealedRowStore`."""
         return convert_failures(action)
 
     @contextmanager
     def open_read(self) -> "Iterator[Connection]":
-        """See `RowStore`; each query is a separate transaction."""
+        """See `SealedRowStore`; each query is a separate transaction."""
         if self._thread.connection is not None:
             yield self._thread.connection
         else:
@@ -132,7 +132,7 @@ class Database(RowStore):
 
     @contextmanager
     def keep_connection(self) -> Iterator[None]:
-        """See `RowStore`."""
+        """See `SealedRowStore`."""
         with self.open_read() as connection:
             thread, former = self._thread, self._thread.connection
             thread.connection = connection
@@ -143,7 +143,7 @@ class Database(RowStore):
 
     @contextmanager
     def open_write(self) -> "Iterator[Connection]":
-        """See `RowStore`."""
+        """See `SealedRowStore`."""
         with self._check_engine(self._write_engine).begin() as connection:
             connection.info.pop(HEADS_KEY, None)  # left by a transaction that was rolled back
             self._require_same(connection)
@@ -238,7 +238,7 @@ class Database(RowStore):
     def read_version(
         self, connection: "Connection", number: int, *, lock: bool = False
     ) -> tuple[int, int]:
-        """See `RowStore`."""
+        """See `SealedRowStore`."""
         statement = self._statements.lock if lock else self._statements.version
         row = connection.execute(statement, {"of_session": number}).first()
         if row is None:
@@ -248,7 +248,7 @@ class Database(RowStore):
     def add_rows(
         self, connection: "Connection", number: int, version: int, rows: Sequence[SealedRow]
     ) -> int | None:
-        """See `RowStore`."""
+        """See `SealedRowStore`."""
         change = {
             "of_session": number,
             "since": version,
@@ -266,7 +266,7 @@ class Database(RowStore):
         return version + 1
 
     def delete_rows(self, connection: "Connection", number: int) -> None:
-        """See `RowStore`."""
+        """See `SealedRowStore`."""
         import sqlalchemy as sa
 
         facts = self.tables.facts
@@ -282,7 +282,7 @@ class Database(RowStore):
         *,
         replace: bool,
     ) -> None:
-        """See `RowStore`."""
+        """See `SealedRowStore`."""
         change = {"of_session": number, **self._build_usage()}
         if connection.execute(self._statements.touch, change).rowcount != 1:
             self.read_version(connection, number)
@@ -298,7 +298,7 @@ class Database(RowStore):
             )
 
     def read_row(self, connection: "Connection", number: int, name: bytes) -> bytes | None:
-        """See `RowStore`."""
+        """See `SealedRowStore`."""
         values = {"of_session": number, "values": [name]}
         row = connection.execute(self._statements.rows["name"], values).first()
         return None if row is None else SealedRow(*row).content
@@ -307,7 +307,7 @@ class Database(RowStore):
         return {"now": self.get_time(), "expiry": self.compute_expiry()}
 
     def build_reader(self, number: int) -> RowReader:
-        """See `RowStore`."""
+        """See `SealedRowStore`."""
         rows = partial(self._read_rows, number)
         return RowReader(partial(rows, "name"), partial(rows, "tag"), partial(rows, ""))
 

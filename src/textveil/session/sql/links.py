@@ -12,7 +12,7 @@ from textveil.session.forgetting import read_marks
 from textveil.session.sql.encryption import RowCipher, join_parts
 from textveil.session.sql.lazy_snapshot import SealedRow
 from textveil.session.sql.ledger import Ledger, Reservation
-from textveil.session.sql.row_store import RowStore, WriteConflictError
+from textveil.session.sql.row_store import SealedRowStore, WriteConflictError
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -31,7 +31,9 @@ class DatabaseLinkStore:
         cipher: cipher of its rows.
     """
 
-    def __init__(self, database: RowStore, ledger: Ledger, number: Any, cipher: RowCipher) -> None:
+    def __init__(
+        self, database: SealedRowStore, ledger: Ledger, number: Any, cipher: RowCipher
+    ) -> None:
         self._database, self.ledger, self._number, self._cipher = database, ledger, number, cipher
 
     def derive_name(self, *parts: bytes) -> bytes:

@@ -17,7 +17,7 @@ class WriteConflictError(StoreError):
     """Another process committed first: nothing was stored, and the caller may try again."""
 
 
-class RowStore:
+class SealedRowStore:
     """Sealed rows of sessions, safe for concurrent use by any number of processes.
 
     A session is named by the `number` that the store gave it. A `connection` is what `open_read`
