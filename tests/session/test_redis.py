@@ -346,6 +346,7 @@ def test_a_store_goes_on_when_the_server_comes_back(tmp_path):
         process.wait(30)
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_process_that_forks_goes_on_in_both(redis):
     store = RedisStore(redis)
     session = store.open("anna")

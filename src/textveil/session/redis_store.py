@@ -562,7 +562,10 @@ HINTS = {
 }
 """What to do about an error of the server, by a part of its name."""
 
-GONE_MESSAGE = "the server has lost the store, or another store is in its place: restart with it"
+GONE_MESSAGE = (
+    "the server has lost the store, or another store is in its place: put it back, or restart with "
+    "the new store"
+)
 FORGOTTEN_MESSAGE = "this session was forgotten; open a new one"
 
 
