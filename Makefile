@@ -252,12 +252,21 @@ build/openwebui/stamp: tests/integrations/openwebui.txt
 	@build/openwebui/bin/python -m pip install --disable-pip-version-check -qq --no-deps --requirement $<
 	@touch $@
 
+# dbt pins much, and Spark wants an older pandas.
+build/sql/stamp: tests/integrations/sql.txt pyproject.toml
+	@$(PYTHON) -m venv --clear build/sql
+	@echo "installing dbt, DuckDB and Spark into build/sql (some minutes the first time)"
+	@build/sql/bin/python -m pip install --disable-pip-version-check -qq --no-deps --requirement $<
+	@build/sql/bin/python -m pip install --disable-pip-version-check -qq --no-deps --editable .
+	@touch $@
+
 check-engines: export HF_HUB_OFFLINE := 1
 check-engines: export OMP_NUM_THREADS ?= 1
 check-engines: export PYTHONPATH := .
-check-engines: $(VENV)/dev.stamp build/engines/stamp build/s3/stamp build/datajuicer/stamp build/nemo/stamp build/openwebui/stamp ## corpus runs by processes, Ray and Spark, and in S3; Data-Juicer, NeMo Curator, a real Open WebUI; in environments of their own
+check-engines: $(VENV)/dev.stamp build/engines/stamp build/s3/stamp build/datajuicer/stamp build/nemo/stamp build/openwebui/stamp build/sql/stamp ## corpus runs by processes, Ray and Spark, and in S3; Data-Juicer, NeMo Curator, a real Open WebUI, functions of SQL engines; in environments of their own
 	@build/engines/bin/python -m pytest tests/corpus/test_engines.py $(ARGS)
 	@build/s3/bin/python -m pytest tests/corpus/test_s3.py $(ARGS)
+	@build/sql/bin/python -m pytest tests/integrations/test_sql.py -m "slow or not slow" $(ARGS)
 	@$(BIN)/python $(BENCH)/benchmarks/neighbours.py
 
 $(VENV)/e2e.stamp: $(VENV)/dev.stamp

@@ -32,6 +32,8 @@ from training.notes import CLASSES, write_notes
 
 from tests.postgres import MissingServerError, emptied
 from tests.postgres import postgres as server
+from tests.redis_server import emptied as emptied_redis
+from tests.redis_server import redis as redis_server
 from textveil.files import text_streams
 from textveil.guarantee import Claim
 from textveil.library import Library, make_library
@@ -284,6 +286,24 @@ def postgresql() -> Iterator[str]:
 def postgres(postgresql: str) -> str:
     """The URL of an empty database in PostgreSQL."""
     return emptied(postgresql)
+
+
+@pytest.fixture(scope="session")
+def running_redis() -> Iterator[str]:
+    """The URL of a Redis server; see `redis_server`."""
+    pytest.importorskip("redis", reason="the extra `redis` is not installed")
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            with redis_server(Path(folder)) as url:
+                yield url
+        except MissingServerError as error:
+            pytest.skip(str(error))
+
+
+@pytest.fixture
+def redis(running_redis: str) -> str:
+    """The URL of an empty Redis server."""
+    return emptied_redis(running_redis)
 
 
 @contextmanager

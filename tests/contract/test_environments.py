@@ -16,6 +16,7 @@ LISTS = [
         "integrations/datajuicer.txt",
         "integrations/nemo.txt",
         "integrations/openwebui.txt",
+        "integrations/sql.txt",
     )
 ]
 SAME = {"phonenumbers": "phonenumberslite"}

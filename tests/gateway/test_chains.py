@@ -522,10 +522,12 @@ def test_parts_of_a_message_that_spend_alike_are_all_charged(small_table, url):
 
 
 @pytest.mark.parametrize("first", [True, False])
-@pytest.mark.parametrize("kind", ["memory", "sqlite"])
-def test_of_two_requests_of_one_conversation_at_once_one_is_sent(hiding, url, kind, first):
+@pytest.mark.parametrize("kind", ["memory", "sqlite", "redis"])
+def test_of_two_requests_of_one_conversation_at_once_one_is_sent(hiding, request, kind, first):
     """And the other one, sent again, has placeholders of its own."""
-    with SessionStore("memory:" if kind == "memory" else url) as kept:
+    url = request.getfixturevalue("url")  # which says where keys lie
+    kinds = {"memory": "memory:", "sqlite": url}
+    with SessionStore(kinds.get(kind) or request.getfixturevalue(kind)) as kept:
         links = kept.links("anna")
 
         def begun(text, *, new=False):
@@ -617,6 +619,19 @@ def test_a_conversation_in_postgresql(noisy, small_table, url, postgres):
             messages = [("user", " ".join(small_table.words[30:50]))]
             same = list(pool.map(partial(ask, gateway(noisy, store)), [messages] * 4))
         assert len({shown[0] for shown, *_ in same}) == 1
+
+
+def test_a_conversation_in_redis(hiding, noisy, small_table, url, redis):
+    with SessionStore(redis) as store:
+        messages = [("user", f"write to a{i}@b.example") for i in range(6)]
+        sent = [ask(gateway(hiding, store), messages[: i + 1])[0] for i in range(6)]
+        assert sent[-1] == [f"write to <EMAIL_{i + 1}>" for i in range(6)]
+        assert all(after[:-1] == before for before, after in pairwise(sent))
+        with ThreadPoolExecutor(4) as pool:
+            same = list(pool.map(partial(ask, gateway(hiding, store)), [messages[::-1]] * 4))
+        assert len({tuple(shown) for shown, *_ in same}) == 1
+        with pytest.raises(RequestError, match="no ledger"):
+            ask(gateway(noisy, store), [("user", small_table.words[0])])
 
 
 def test_a_file_keeps_no_conversations(hiding, tmp_path):

@@ -22,7 +22,7 @@ def hiding():
     return Privatizer.from_profile("prompt", protect={"detectors": ["patterns", "structure"]})
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "redis"])
 def store(request, tmp_path, monkeypatch):
     if request.param == "memory":
         yield SessionStore()
@@ -30,7 +30,9 @@ def store(request, tmp_path, monkeypatch):
     pytest.importorskip("sqlalchemy")
     monkeypatch.setenv("TEXTVEIL_KEYS", str(tmp_path / "keys"))
     monkeypatch.delenv("TEXTVEIL_STORE_KEY", raising=False)
-    with SessionStore(f"sqlite:///{tmp_path}/veil.db") as opened:
+    sqlite = request.param == "sqlite"
+    url = f"sqlite:///{tmp_path}/veil.db" if sqlite else request.getfixturevalue("redis")
+    with SessionStore(url) as opened:
         yield opened
 
 

@@ -155,6 +155,28 @@ def test_a_conversation_goes_on_in_any_worker(tmp_path, key):
 
 
 @pytest.mark.slow
+def test_workers_share_conversations_in_redis(tmp_path, redis):
+    """Two processes at once never give one placeholder to two values, nor one value two."""
+    with (
+        serving_upstream() as upstream,
+        workers(upstream.url, tmp_path, "--store", redis) as (_, url, log),
+    ):
+        upstream.answer = lambda asked: answer_of(
+            {"content": asked.body["messages"][-1]["content"]}
+        )
+        begins = [user(f"write to a{i}@b.example") for i in range(4)]
+        with ThreadPoolExecutor(8) as pool:
+            talks = [begins[: i % 4 + 1] for i in range(24)]
+            answers = list(pool.map(ask, [url] * 24, talks))
+        for talk, answer in zip(talks, answers, strict=True):
+            assert answer.json()["choices"][0]["message"]["content"] == talk[-1]["content"]
+        for body in upstream.bodies:
+            sent = [message["content"] for message in body["messages"]]
+            assert sent == [f"write to <EMAIL_{i + 1}>" for i in range(len(sent))]
+        assert {each["process"] for each in answered(log, 24)} == set(begun(log))
+
+
+@pytest.mark.slow
 def test_two_turns_at_once_are_drawn_once(tmp_path):
     with serving_upstream() as upstream, workers(upstream.url, tmp_path, *NOISE) as (_, url, log):
         upstream.answer = lambda asked: answer_of({"content": "x"})

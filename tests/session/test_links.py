@@ -11,7 +11,7 @@ pytest.importorskip("sqlalchemy", reason="the extra `store` is not installed")
 pytest.importorskip("cryptography", reason="the extra `store` is not installed")
 
 
-@pytest.fixture(params=["memory", "SQLite", "PostgreSQL"])
+@pytest.fixture(params=["memory", "SQLite", "PostgreSQL", "Redis"])
 def opened(request, tmp_path, monkeypatch):
     """Opens the links of an account in a store: in memory always in the same, else as another process would."""
     monkeypatch.setenv("TEXTVEIL_KEYS", str(tmp_path / "keys"))
@@ -22,7 +22,7 @@ def opened(request, tmp_path, monkeypatch):
     url = (
         f"sqlite:///{tmp_path / 'veil.db'}"
         if request.param == "SQLite"
-        else request.getfixturevalue("postgres")
+        else request.getfixturevalue({"PostgreSQL": "postgres", "Redis": "redis"}[request.param])
     )
     with ExitStack() as until:
         yield lambda account: until.enter_context(SessionStore(url)).links(account)

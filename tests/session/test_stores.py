@@ -10,6 +10,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from itertools import islice, product
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -25,7 +26,7 @@ pytest.importorskip("sqlalchemy", reason="the extra `store` is not installed")
 pytest.importorskip("cryptography", reason="the extra `store` is not installed")
 from tests.readable import readable
 
-from textveil.session.database_store import SWEEP_LIMIT, SQLStore
+from textveil.session.database_store import SWEEP_LIMIT, SealedStore, SQLStore
 from textveil.session.sql import encryption
 from textveil.session.sql.database import Database
 from textveil.session.sql.lazy_snapshot import EAGER_KINDS, StoredFacts
@@ -48,6 +49,19 @@ def keys(tmp_path, monkeypatch):
 @pytest.fixture
 def url(tmp_path):
     return f"sqlite:///{tmp_path / 'veil.db'}"
+
+
+@pytest.fixture(params=["SQLite", "Redis"])
+def either(request):
+    """The URL of a store whose rows are sealed, of either kind."""
+    return request.getfixturevalue("url" if request.param == "SQLite" else "redis")
+
+
+def opened(url):
+    """A store whose rows are sealed, of the kind that a URL names."""
+    store = SessionStore(url)
+    assert isinstance(store, SealedStore)
+    return store
 
 
 def release(session, *values, said=(), text=""):
@@ -75,9 +89,10 @@ def test_a_url_names_a_store(url, tmp_path):
             SessionStore(wrong)
 
 
-@pytest.mark.parametrize("kind", ["memory", "file", "sqlite"])
-def test_every_store_remembers_across_openings(kind, url, tmp_path):
-    where = {"memory": "memory:", "file": f"file:{tmp_path / 'a.session'}", "sqlite": url}[kind]
+@pytest.mark.parametrize("kind", ["memory", "file", "SQLite", "Redis"])
+def test_every_store_remembers_across_openings(kind, request, tmp_path):
+    where = {"memory": "memory:", "file": f"file:{tmp_path / 'a.session'}"}.get(kind)
+    where = where or request.getfixturevalue("url" if kind == "SQLite" else "redis")
     kept = SessionStore(where)
     with kept.open("anna") as session:
         assert release(session, ("PERSON", "Maria Silva")) == ["<PERSON_1>"]
@@ -95,7 +110,7 @@ def test_every_store_remembers_across_openings(kind, url, tmp_path):
     assert again.sessions() == []
 
 
-def test_a_stored_session_knows_what_one_in_memory_knows(url):
+def test_a_stored_session_knows_what_one_in_memory_knows(either):
     family = ["Silva", "da Costa", "Alder-Hill", "小明"]
     names = [f"{given} {each}" for given, each in product(["Maria", "José", "Ana", "王"], family)]
     spoken = [
@@ -113,7 +128,7 @@ def test_a_stored_session_knows_what_one_in_memory_knows(url):
         values = [("PERSON", each) for each in islice(lines, 2)] + [("EMAIL", mention)][
             : "@" in mention
         ]
-        with SQLStore(url) as kept:
+        with opened(either) as kept:
             stored = kept.open("anna")
             text = f"<PERSON_{turn + 3}> for {mention} and <EMAIL_1_B>, Maria or José Alder-Hill"
             known = memory.snapshot()
@@ -150,14 +165,14 @@ def test_a_stored_session_knows_what_one_in_memory_knows(url):
                 + " ".join(given[0])
             )
             assert stored.restore(answer) == memory.restore(answer)
-    kept = SQLStore(url)
+    kept = opened(either)
     assert kept.open("anna").to_json() == memory.to_json()
     assert kept.take(memory.to_json(), "anna", "copy").to_json() == memory.to_json()
 
 
-def test_what_a_text_spelled_is_known_after_the_store_is_opened_again(url):
-    release(SQLStore(url).open("anna"), text="see <EMAIL_1> there")
-    assert release(SQLStore(url).open("anna"), ("EMAIL", "a@b.example")) == ["<EMAIL_2>"]
+def test_what_a_text_spelled_is_known_after_the_store_is_opened_again(either):
+    release(SessionStore(either).open("anna"), text="see <EMAIL_1> there")
+    assert release(SessionStore(either).open("anna"), ("EMAIL", "a@b.example")) == ["<EMAIL_2>"]
 
 
 def test_nothing_is_readable_without_the_key(url, tmp_path):
@@ -250,8 +265,8 @@ def test_what_is_forgotten_cannot_be_read_in_a_copy_of_the_database(url, tmp_pat
     assert backup.open("anna", "other").restore("<PERSON_1>") == "Jo Alder"
 
 
-def test_a_session_that_was_forgotten_takes_nothing_more(url):
-    kept = SQLStore(url)
+def test_a_session_that_was_forgotten_takes_nothing_more(either):
+    kept = SessionStore(either)
     session = kept.open("anna")
     release(session, ("PERSON", "Maria Silva"))
     kept.forget("anna")
@@ -288,9 +303,9 @@ def test_a_file_that_is_no_database_is_one_error_and_stays(url, tmp_path):
     assert (tmp_path / "veil.db").read_text().startswith("dear Maria Silva, ")
 
 
-def test_what_a_thread_reads_late_is_not_what_is_known(url):
+def test_what_a_thread_reads_late_is_not_what_is_known(either):
     """One thread looks a value up that another one adds meanwhile: the next release knows it."""
-    session = SQLStore(url).open("anna")
+    session = opened(either).open("anna")
     late, value = session.snapshot(), Original("EMAIL", "a@b.example")
     asked = late.facts["placeholders"]
     rows = asked.reader.read_names([asked.derive_name(value)])
@@ -301,8 +316,8 @@ def test_what_a_thread_reads_late_is_not_what_is_known(url):
     assert release(session, value[:2]) == ["<EMAIL_1>"]
 
 
-def test_options_may_stand_in_the_url(url, keys):
-    with SessionStore(f"{url}?keep=2&session_keys=database") as kept:
+def test_options_may_stand_in_the_url(either, keys):
+    with SessionStore(f"{either}?keep=2&session_keys=database") as kept:
         release(kept.open("anna"), ("PERSON", "Maria Silva"))
         (found,) = kept.sessions()
         assert found.expires is not None
@@ -313,7 +328,7 @@ def test_options_may_stand_in_the_url(url, keys):
         assert kept.open("anna").restore("<PERSON_1>") == "<PERSON_1>"
     for wrong in ("keep=0", "keep=soon", "session_keys=here"):
         with pytest.raises(ConfigError):
-            SessionStore(f"{url}?{wrong}")
+            SessionStore(f"{either}?{wrong}")
 
 
 def swapped(url):
@@ -363,7 +378,7 @@ def writer(url, who, first, last):
 def check_written(url, said):
     """What was handed out is what the store says: one name for each value, and no name for two."""
     names: dict[str, str] = {}
-    with SQLStore(url) as kept:
+    with opened(url) as kept:
         session = kept.open("anna")
         for who, lines in said:
             for number, common, own in (line.split() for line in lines if line.count(" ") == 2):
@@ -380,19 +395,19 @@ def check_written(url, said):
 
 
 @pytest.mark.slow
-def test_two_processes_at_once_agree(url):
-    SQLStore(url).open("anna")
-    processes = [(who, writer(url, who, 0, 15)) for who in "ab"]
+def test_two_processes_at_once_agree(either):
+    SessionStore(either).open("anna")
+    processes = [(who, writer(either, who, 0, 15)) for who in "ab"]
     said = [(who, process.communicate(timeout=120)[0].splitlines()) for who, process in processes]
-    assert check_written(url, said) == 45
+    assert check_written(either, said) == 45
 
 
 @pytest.mark.slow
-def test_processes_that_are_killed_leave_nothing_half_done(url):
-    SQLStore(url).open("anna")
+def test_processes_that_are_killed_leave_nothing_half_done(either):
+    SessionStore(either).open("anna")
     said = []
     for at in (9,):
-        processes = [(who, writer(url, f"{who}{at}", at, at + 40)) for who in "ab"]
+        processes = [(who, writer(either, f"{who}{at}", at, at + 40)) for who in "ab"]
         lines = [processes[0][1].stdout.readline() for _ in range(at)]  # type: ignore[union-attr]
         for _, process in processes:
             process.kill()
@@ -400,11 +415,11 @@ def test_processes_that_are_killed_leave_nothing_half_done(url):
             (f"{who}{at}", process.communicate()[0].splitlines()) for who, process in processes
         ]
         said.append((f"a{at}", lines))
-    assert check_written(url, said) > 10
+    assert check_written(either, said) > 10
 
 
-def test_threads_of_one_handle_agree(url):
-    session = SQLStore(url).open("anna")
+def test_threads_of_one_handle_agree(either):
+    session = SessionStore(either).open("anna")
     with ThreadPoolExecutor(4) as pool:
         given = list(
             pool.map(lambda i: release(session, ("EMAIL", f"a{i % 7}@b.example"))[0], range(28))
@@ -413,8 +428,8 @@ def test_threads_of_one_handle_agree(url):
     assert len(set(given)) == 7
 
 
-def test_a_name_that_is_taken_is_not_imported_over(url):
-    kept = SQLStore(url)
+def test_a_name_that_is_taken_is_not_imported_over(either):
+    kept: Any = SessionStore(either)
     release(kept.open("anna"), ("PERSON", "Maria Silva"))
     with pytest.raises(InputError, match="already"):
         kept.take(Session().to_json().replace('"owner":""', '"owner":"x"'), "anna")
@@ -456,8 +471,8 @@ def test_postgresql(postgres):
         assert len([each for each in entries if each["what"] != "limit"]) == 20
 
 
-def test_an_answer_is_restored_without_reading_all_names(url, monkeypatch):
-    kept, read, all_of = SQLStore(url), set(), StoredFacts._read_all
+def test_an_answer_is_restored_without_reading_all_names(either, monkeypatch):
+    kept, read, all_of = SessionStore(either), set(), StoredFacts._read_all
     release(kept.open("chat"), *(("PERSON", f"Quill{i} Zyx{i}") for i in range(20)))
 
     def noted(facts):

@@ -24,8 +24,8 @@ Store = Annotated[
         "--store",
         metavar="URL",
         envvar=STORE_VARIABLE,
-        help="Keep the session in this store, encrypted: sqlite:///NAME.db or "
-        "postgresql://HOST/NAME. --session then names it: anna, or anna/lease for one of "
+        help="Keep the session in this store, encrypted: sqlite:///NAME.db, "
+        "postgresql://HOST/NAME or redis://HOST/0. --session then names it: anna, or anna/lease for one of "
         "several. ?keep=30 at the end of the URL forgets sessions 30 days after the last "
         "addition; `textveil session` lists and forgets.",
     ),

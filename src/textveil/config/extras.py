@@ -20,7 +20,9 @@ EXTRAS = {
     "data_juicer": "textveil[datajuicer]",
     "datasets": "textveil[datasets]",
     "datatrove": "textveil[datatrove]",
+    "dbt": "textveil[dbt]",
     "dspy": "textveil[dspy]",
+    "duckdb": "textveil[duckdb]",
     "gliner": "textveil[gliner]",
     "haystack": "textveil[haystack]",
     "httpx2": "textveil[gateway]",
@@ -45,6 +47,7 @@ EXTRAS = {
     "pyarrow": "textveil[files]",
     "pyspark": "textveil[spark]",
     "ray": "textveil[ray]",
+    "redis": "textveil[redis]",
     "scipy": "textveil[evaluate]",
     "sentence_transformers": "textveil[torch]",
     "sklearn": "textveil[library]",
@@ -63,6 +66,7 @@ BENCH = "textveil-bench"
 
 PACKAGES = {
     "data_juicer": "py-data-juicer",
+    "dbt": "dbt-duckdb",
     "haystack": "haystack-ai",
     "langchain_core": "langchain-core",
     "llama_index": "llama-index-core",

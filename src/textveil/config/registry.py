@@ -255,6 +255,14 @@ STORES: dict[str, Entry] = {
         target="textveil.session.database_store:SQLStore",
         summary="an encrypted database on a server, for several machines (extra store)",
     ),
+    "redis": Entry(
+        target="textveil.session.redis_store:RedisStore",
+        summary="an encrypted Redis server, without a ledger (extra redis)",
+    ),
+    "rediss": Entry(
+        target="textveil.session.redis_store:RedisStore",
+        summary="the same, reached through TLS (extra redis)",
+    ),
 }
 """Stores, by the scheme of a URL.
 

@@ -31,7 +31,7 @@ from textveil.session import (
 from textveil.session.sql.key_stores import FOLDER_VARIABLE
 
 SQLITE_SCHEME = "sqlite:///"
-DATABASE_SCHEMES = (SQLITE_SCHEME, "postgresql://")
+DATABASE_SCHEMES = (SQLITE_SCHEME, "postgresql://", "redis://", "rediss://")
 
 OWNER_SUBJECT = "corpus/run"
 """The reserved subject whose session names the owning run.

@@ -8,9 +8,10 @@ Not here: how rows are sealed (`sql.encryption`), looked up (`sql.view`), and tr
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from threading import local
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qsl, urlencode
 
 from textveil.config.extras import require
@@ -20,12 +21,13 @@ from textveil.session.forgetting import drop_values
 from textveil.session.snapshot import FACT_KINDS, SessionDelta, Snapshot
 from textveil.session.spending import Spend
 from textveil.session.sql import schema
-from textveil.session.sql.database import Database, convert_failures
+from textveil.session.sql.database import Database
 from textveil.session.sql.encryption import NAME_BYTES, Cipher, RowCipher, derive
 from textveil.session.sql.key_stores import KEY_BYTES, KeyStore, read_deployment_key
-from textveil.session.sql.lazy_snapshot import NO_ROWS, StoredSnapshot
+from textveil.session.sql.lazy_snapshot import NO_ROWS, SealedRow, StoredSnapshot
 from textveil.session.sql.ledger import Ledger, Reservation
 from textveil.session.sql.links import DatabaseLinkStore
+from textveil.session.sql.row_store import SealedRowStore, WriteConflictError
 from textveil.session.sql.statements import build_insert
 from textveil.session.state import LASTING_PREFIX, MAX_ATTEMPTS, Session, check_names
 from textveil.session.stores import DEFAULT_SESSION, SessionInfo, SessionStore, build_session_error
@@ -48,59 +50,49 @@ PROOF_TEXT = b"textveil"
 """Plaintext that is sealed in the store to check the deployment key."""
 
 
-class SQLStore(Database, SessionStore):
-    """Sessions in SQLite or PostgreSQL, encrypted; for any number of processes, with PostgreSQL on several machines.
+class SealedStore(SealedRowStore, SessionStore):
+    """Sessions whose rows are sealed, wherever a `SealedRowStore` keeps them.
 
-    What a session knows is encrypted with a key of its own, which lies in the key folder or
-    keyring, sealed with the key of the deployment. The database shows how many sessions and rows
-    there are, of which kinds, and when they came. To forget a session destroys its key first:
-    copies of the database that remain cannot be read any more.
+    What a session knows is encrypted with a key of its own, which is sealed with the key of the
+    deployment. A kind of store says how sessions are found, created and destroyed.
 
-    Args:
-        url: `sqlite:///veil.db`, or `postgresql://USER@HOST/NAME`.
-        keys: where keys lie: a folder, or "keyring"; else what the environment variable
-            TEXTVEIL_KEYS says, or `~/.local/share/textveil/keys`. The key of the deployment is that
-            of TEXTVEIL_STORE_KEY, where it is set.
-        session_keys: "apart", where the key of the deployment lies; or "database", for several
-            machines without a folder in common: then a session that is forgotten can still be read
-            in backups from before.
-        keep: how long a session is kept after something was added; None for ever.
-
-    The last two may be in the URL, too, keep in days:
-    `sqlite:///veil.db?keep=30&session_keys=database`.
-
-    Raises:
-        StoreError: the database cannot be opened, or the key is missing or wrong; nothing was
-            written.
+    Attributes:
+        session_keys: where the sealed keys of sessions lie.
     """
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        keys: str | os.PathLike[str] | None = None,
-        session_keys: Literal["apart", "database"] = "apart",
-        keep: timedelta | None = None,
-    ) -> None:
-        require("sqlalchemy", "alembic", "cryptography")
-        url, options = _split_options(url)
-        session_keys, keep = options.get("session_keys", session_keys), options.get("keep", keep)
-        if session_keys not in ("apart", "database"):
-            raise ConfigError("session_keys must be apart or database")
-        if keep is not None and keep <= timedelta(0):
-            raise ConfigError("keep must be a time longer than 0")
-        Database.__init__(self, url, keys, keep)
-        with convert_failures("opened"):
-            self._prepare()
-        self._keys: KeyStore = self.key_store if session_keys == "apart" else DatabaseKeyStore(self)
-
-    def __repr__(self) -> str:
-        return f"SQLStore({self._engine.dialect.name})"
+    session_keys: KeyStore
+    _deployment: bytes
 
     @property
-    def ledger(self) -> Ledger:
-        """Ledger of what releases have spent, and may spend."""
-        return self._ledger
+    def charger(self) -> Ledger:
+        """Ledger that charges releases, or an object that refuses all that spend."""
+        return self.ledger
+
+    def _list_places(self, account: bytes) -> Sequence[bytes]:
+        """Lists the sessions of a subject, by derived name."""
+        raise NotImplementedError
+
+    def _find_number(self, place: bytes) -> Any:
+        """Returns what names a session's rows in this store; None where there is none."""
+        raise NotImplementedError
+
+    def _create(self, account: bytes, place: bytes, label: bytes) -> Any:
+        """Creates a session unless another process did, and returns what names its rows.
+
+        Args:
+            account: derived name of the subject.
+            place: derived name of the session.
+            label: sealed names of both.
+        """
+        raise NotImplementedError
+
+    def _delete_rows_of(self, place: bytes) -> None:
+        """Deletes a session whose key is destroyed."""
+        raise NotImplementedError
+
+    def _list_expired(self, first: bytes) -> Sequence[bytes]:
+        """Lists expired sessions: the one being opened, and at most `SWEEP_LIMIT` more."""
+        raise NotImplementedError
 
     # ---- sessions --------------------------------------------------------------------------------
 
@@ -110,7 +102,7 @@ class SQLStore(Database, SessionStore):
         """See `SessionStore`."""
         check_names(subject, session)
         account, place = self._derive_account(subject), self._derive_place(subject, session)
-        with convert_failures("opened"), self.keep_connection():
+        with self.convert_failures("opened"), self.keep_connection():
             # Before it is looked up, or an expired session would be continued.
             self._delete_expired(place)
             number = self._find_number(place)
@@ -119,40 +111,20 @@ class SQLStore(Database, SessionStore):
             # The key before the row: a row without a key could not be opened any more.
             key = self._open_key(account, place, make=number is None)
             if number is None:
-                number = self._create(subject, session)
+                label = self._build_label_cipher().seal(
+                    json.dumps([subject, session]).encode(), account, place
+                )
+                number = self._create(account, place, label)
         cipher = RowCipher(self.name, account, place, self._derive_account_key(subject), key)
         return StoredSession(self, subject, number, cipher)
 
-    def sessions(self) -> list[SessionInfo]:
-        """See `SessionStore`."""
-        import sqlalchemy as sa
-
-        table = self.tables.sessions
-        with convert_failures("read"), self.open_read() as connection:
-            rows = connection.execute(sa.select(table).order_by(table.c.number)).all()
-        return [self._read_metadata(row) for row in rows]
-
-    def ping(self) -> None:
-        """See `SessionStore`."""
-        import sqlalchemy as sa
-
-        with convert_failures("read"), self.open_read() as connection:
-            connection.execute(sa.select(self.tables.sessions.c.number).limit(1)).all()
-
     def forget(self, subject: str, session: str | None = None) -> int:
         """See `SessionStore`. The key is destroyed first, then the rows."""
-        import sqlalchemy as sa
-
         check_names(subject, session or DEFAULT_SESSION)
-        table = self.tables.sessions
-        condition = table.c.account == self._derive_account(subject)
-        if session is not None:
-            condition &= table.c.place == self._derive_place(subject, session)
-        with convert_failures("changed"):
-            with self.open_read() as connection:
-                places = (
-                    connection.execute(sa.select(table.c.place).where(condition)).scalars().all()
-                )
+        with self.convert_failures("changed"):
+            places = self._list_places(self._derive_account(subject))
+            if session is not None:
+                places = [each for each in places if each == self._derive_place(subject, session)]
             for place in places:
                 self._destroy(place)
         return len(places)
@@ -160,7 +132,7 @@ class SQLStore(Database, SessionStore):
     def links(self, account: str) -> DatabaseLinkStore:
         """See `SessionStore`."""
         session = self.open(account, CONVERSATIONS_SESSION)
-        return DatabaseLinkStore(self, self.ledger, session.number, session.cipher)
+        return DatabaseLinkStore(self, self.charger, session.number, session.cipher)
 
     def pseudonym(self, secret: bytes) -> str:
         """See `SessionStore`; all processes with the deployment key return the same."""
@@ -211,9 +183,9 @@ class SQLStore(Database, SessionStore):
         """
         cipher = Cipher(derive(self._deployment, b"keys", self.name), self.name, account)
         name = f"{self.name.hex()}/{place.hex()}"
-        ciphertext = self._keys.get(name)
+        ciphertext = self.session_keys.get(name)
         if ciphertext is None and make:
-            ciphertext = self._keys.add(name, cipher.seal(read_entropy(KEY_BYTES), place))
+            ciphertext = self.session_keys.add(name, cipher.seal(read_entropy(KEY_BYTES), place))
         if ciphertext is None:
             raise StoreError(
                 "the key of this session is missing: put it back into the key store "
@@ -223,88 +195,24 @@ class SQLStore(Database, SessionStore):
         return cipher.open(ciphertext, place)[:KEY_BYTES]
 
     def _destroy(self, place: bytes) -> None:
-        import sqlalchemy as sa
+        self.session_keys.destroy(f"{self.name.hex()}/{place.hex()}")
+        self._delete_rows_of(place)
 
-        sessions, facts = self.tables.sessions, self.tables.facts
-        self._keys.destroy(f"{self.name.hex()}/{place.hex()}")
-        with self.open_write() as connection:
-            number = connection.execute(
-                sa.select(sessions.c.number).where(sessions.c.place == place)
-            ).scalar()
-            connection.execute(sa.delete(facts).where(facts.c.session == number))
-            connection.execute(sa.delete(sessions).where(sessions.c.number == number))
+    def _delete_expired(self, first: bytes) -> None:
+        for place in self._list_expired(first):
+            self._destroy(place)
 
-    # ---- rows ------------------------------------------------------------------------------------
-
-    def _prepare(self) -> None:
-        """Reads the store's name, checks the deployment key, and migrates the tables."""
-        import sqlalchemy as sa
-
-        store = self.tables.store
-        with self.open_read() as connection:
-            revision = schema.read_revision(connection)
-            store_row = None if revision is None else connection.execute(sa.select(store)).first()
-        self._deployment = read_deployment_key(self.key_store, make=store_row is None)
-        if store_row is not None:
-            self._unlock(store_row)
-        if store_row is None or revision != schema.LAST_REVISION:
-            with self.open_write() as connection:
-                old_revision = schema.migrate_tables(connection)
-                row = connection.execute(sa.select(store)).first()
-                if row is None:
-                    name = read_entropy(NAME_BYTES)
-                    proof = Cipher(derive(self._deployment, b"proof"), name).seal(PROOF_TEXT)
-                    statement = sa.insert(store).values(
-                        name=name, proof=proof, made=self.get_time()
-                    )
-                    row = connection.execute(statement.returning(store)).one()
-                self._unlock(row)
-                if old_revision in schema.SEALLESS_REVISIONS:
-                    self._ledger.bind(connection)
-        # So that the name is in the file itself, and not only in the write-ahead log.
-        if self._file is not None:
-            with self.open_read() as connection:
-                connection.exec_driver_sql("PRAGMA wal_checkpoint(PASSIVE)").close()
-
-    def _unlock(self, store_row: Any) -> None:
-        """Checks the deployment key against the store's proof, and opens the ledger.
+    def _unlock(self, name: bytes, proof: bytes) -> None:
+        """Takes the store's name after checking the deployment key against its proof.
 
         Raises:
             StoreError: the key is that of another store.
         """
-        Cipher(derive(self._deployment, b"proof"), store_row.name).open(store_row.proof)
-        self.name = store_row.name
-        self._ledger = Ledger(self, self._deployment)
+        Cipher(derive(self._deployment, b"proof"), name).open(proof)
+        self.name = name
 
-    def _find_number(self, place: bytes) -> int | None:
-        import sqlalchemy as sa
-
-        table = self.tables.sessions
-        with self.open_read() as connection:
-            number: int | None = connection.execute(
-                sa.select(table.c.number).where(table.c.place == place)
-            ).scalar()
-        return number
-
-    def _create(self, subject: str, session: str) -> int:
-        account, place = self._derive_account(subject), self._derive_place(subject, session)
-        label = self._build_label_cipher().seal(
-            json.dumps([subject, session]).encode(), account, place
-        )
-        values = {"account": account, "place": place, "label": label, "version": 0, "last": 0}
-        with self.open_write() as connection:
-            times = {
-                "made": self.get_time(),
-                "used": self.get_time(),
-                "expires": self.compute_expiry(),
-            }
-            row = build_insert(self.tables.sessions, self.dialect).values(values | times)
-            # Another process may create the session at the same time; its row is then taken.
-            connection.execute(row.on_conflict_do_nothing())
-        number = self._find_number(place)
-        if number is None:
-            raise StoreError("the session was forgotten while it was created; try again")
-        return number
+    def _seal_proof(self, name: bytes) -> bytes:
+        return Cipher(derive(self._deployment, b"proof"), name).seal(PROOF_TEXT)
 
     def _build_label_cipher(self) -> Cipher:
         return Cipher(derive(self._deployment, b"labels", self.name), self.name)
@@ -316,22 +224,6 @@ class SQLStore(Database, SessionStore):
         return SessionInfo(
             subject=subject, session=session, made=row.made, used=row.used, expires=row.expires
         )
-
-    def _delete_expired(self, first: bytes) -> None:
-        """Deletes expired sessions: the one being opened, and at most `SWEEP_LIMIT` more."""
-        import sqlalchemy as sa
-
-        table = self.tables.sessions
-        expired = sa.select(table.c.place).where(table.c.expires <= self.get_time())
-        with self.open_read() as connection:
-            places = [
-                *connection.execute(expired.where(table.c.place == first)).scalars(),
-                *connection.execute(
-                    expired.where(table.c.place != first).limit(SWEEP_LIMIT)
-                ).scalars(),
-            ]
-        for place in places:
-            self._destroy(place)
 
 
 class ReleaseCharges(local):
@@ -353,13 +245,13 @@ class StoredSession(Session):
     Args:
         store: the store that holds it.
         subject: the person or client it belongs to.
-        number: its row number.
+        number: what names its rows in the store.
         cipher: cipher of its rows.
     """
 
     counts_spending = True
 
-    def __init__(self, store: SQLStore, subject: str, number: int, cipher: RowCipher) -> None:
+    def __init__(self, store: SealedStore, subject: str, number: Any, cipher: RowCipher) -> None:
         super().__init__(subject)
         self._store, self.number, self.cipher = store, number, cipher
         self._view: StoredSnapshot | None = None
@@ -371,12 +263,12 @@ class StoredSession(Session):
 
     def snapshot(self) -> StoredSnapshot:
         """See `Session`. The snapshot looks up rows on demand."""
-        with convert_failures("read"), self._store.open_read() as connection:
+        with self._store.convert_failures("read"), self._store.open_read() as connection:
             return self._update_view(*self._store.read_version(connection, self.number))
 
     def restore(self, text: str, **options: Any) -> str:
         """See `Session`."""
-        with convert_failures("read"), self._store.keep_connection():
+        with self._store.convert_failures("read"), self._store.keep_connection():
             return super().restore(text, **options)
 
     def commit(self, delta: SessionDelta) -> bool:
@@ -398,7 +290,7 @@ class StoredSession(Session):
             for spend in spends
             if (remainder := spend.subtract(charges.spends)) is not None
         ]
-        charges.reservations += self._store.ledger.reserve_all(
+        charges.reservations += self._store.charger.reserve_all(
             self.owner, missing, connection=charges.connection
         )
         charges.spends += missing
@@ -406,7 +298,7 @@ class StoredSession(Session):
     def transaction(self, release: Callable[[Snapshot], tuple[T, SessionDelta]]) -> T:
         """See `Session`; other processes count like other threads."""
         try:
-            with convert_failures("read"), self._store.keep_connection():
+            with self._store.convert_failures("read"), self._store.keep_connection():
                 return self._run_transaction(release)
         finally:
             self._charges.clear()
@@ -417,7 +309,7 @@ class StoredSession(Session):
             result, delta = release(snapshot)
             if self._commit_after(snapshot, delta):
                 return result
-        with convert_failures("changed"), self._store.open_write() as connection:
+        with self._store.convert_failures("changed"), self._store.open_write() as connection:
             # The ledger charges in this transaction: a second one would wait for it.
             self._charges.connection = connection
             # The words before the session, as in `_commit_after`, so that two never deadlock.
@@ -428,10 +320,11 @@ class StoredSession(Session):
             )
             result, delta = release(snapshot)
             rows, new_facts = snapshot.seal_rows(delta)
-            self._store.add_rows(connection, self.number, snapshot.version, rows)
+            version = self._store.add_rows(connection, self.number, snapshot.version, rows)
+            assert version is not None, "or it was not locked"
             self._keep(connection, self._select_shared(delta))
             self._confirm(connection)
-        self._view = snapshot.advance(len(rows), new_facts)
+        self._view = snapshot.advance(version, len(rows), new_facts)
         return result
 
     def forget(self, names: Iterable[str]) -> int:
@@ -440,7 +333,7 @@ class StoredSession(Session):
         Backups of the database from before still hold the values, as long as the key of the session
         exists. The draws that all sessions of a subject share (`words.lasting`) stay.
         """
-        with convert_failures("changed"), self._store.open_write() as connection:
+        with self._store.convert_failures("changed"), self._store.open_write() as connection:
             version, last = self._store.read_version(connection, self.number, lock=True)
             self._view = None
             snapshot = self._update_view(version, last)
@@ -504,14 +397,31 @@ class StoredSession(Session):
         if not delta:
             # The release added nothing, but it was drawn, so its charges are confirmed.
             if self._charges.reservations:
-                with convert_failures("changed"), self._store.open_write() as connection:
+                with (
+                    self._store.convert_failures("changed"),
+                    self._store.open_write() as connection,
+                ):
                     self._confirm(connection)
             return True
         if delta.since != snapshot.version:
             return False
         rows, new_facts = snapshot.seal_rows(delta)
-        common_draws = self._select_shared(delta)
-        with convert_failures("changed"), self._store.open_write() as connection:
+        with suppress(WriteConflictError):
+            version = self._add(snapshot.version, rows, self._select_shared(delta))
+            if version is not None:
+                self._view = snapshot.advance(version, len(rows), new_facts)
+                return True
+        return False
+
+    def _add(
+        self, version: int, rows: Sequence[SealedRow], common_draws: Mapping[bytes, int]
+    ) -> int | None:
+        """Adds rows to the session at a version, with the draws that others share.
+
+        Returns:
+            The next version; None if others committed first.
+        """
+        with self._store.convert_failures("changed"), self._store.open_write() as connection:
             if self._word_store is not None and common_draws:
                 # Locked before the session, as everywhere, so that two processes never deadlock.
                 self._word_store.lock(connection)
@@ -520,18 +430,182 @@ class StoredSession(Session):
                     for name, row in self._word_store.get(list(common_draws)).items()
                 ):
                     # Another session drew a word first: the release repeats with its draw.
-                    return False
-            if not self._store.add_rows(connection, self.number, snapshot.version, rows):
-                return False
-            self._keep(connection, common_draws)
-            self._confirm(connection)
-        self._view = snapshot.advance(len(rows), new_facts)
-        return True
+                    return None
+            following = self._store.add_rows(connection, self.number, version, rows)
+            if following is not None:
+                self._keep(connection, common_draws)
+                self._confirm(connection)
+        return following
 
 
 def _derive_row_name(words: DatabaseLinkStore, key: tuple[str, str, str]) -> bytes:
     """Derives the name of a word's row from law, word and group."""
     return words.derive_name(*(part.encode("utf-8", "surrogatepass") for part in key))
+
+
+class SQLStore(Database, SealedStore):
+    """Sessions in SQLite or PostgreSQL, encrypted; for any number of processes, with PostgreSQL on several machines.
+
+    What a session knows is encrypted with a key of its own, which lies in the key folder or
+    keyring, sealed with the key of the deployment. The database shows how many sessions and rows
+    there are, of which kinds, and when they came. To forget a session destroys its key first:
+    copies of the database that remain cannot be read any more.
+
+    Args:
+        url: `sqlite:///veil.db`, or `postgresql://USER@HOST/NAME`.
+        keys: where keys lie: a folder, or "keyring"; else what the environment variable
+            TEXTVEIL_KEYS says, or `~/.local/share/textveil/keys`. The key of the deployment is that
+            of TEXTVEIL_STORE_KEY, where it is set.
+        session_keys: "apart", where the key of the deployment lies; or "database", for several
+            machines without a folder in common: then a session that is forgotten can still be read
+            in backups from before.
+        keep: how long a session is kept after something was added; None for ever.
+
+    The last two may be in the URL, too, keep in days:
+    `sqlite:///veil.db?keep=30&session_keys=database`.
+
+    Raises:
+        StoreError: the database cannot be opened, or the key is missing or wrong; nothing was
+            written.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        keys: str | os.PathLike[str] | None = None,
+        session_keys: str = "apart",
+        keep: timedelta | None = None,
+    ) -> None:
+        require("sqlalchemy", "alembic", "cryptography")
+        url, session_keys, keep = read_options(url, session_keys, keep)
+        Database.__init__(self, url, keys, keep)
+        with self.convert_failures("opened"):
+            self._prepare()
+        self.session_keys = self.key_store if session_keys == "apart" else DatabaseKeyStore(self)
+
+    def __repr__(self) -> str:
+        return f"SQLStore({self._engine.dialect.name})"
+
+    @property
+    def ledger(self) -> Ledger:
+        """Ledger of what releases have spent, and may spend."""
+        return self._ledger
+
+    def sessions(self) -> list[SessionInfo]:
+        """See `SessionStore`."""
+        import sqlalchemy as sa
+
+        table = self.tables.sessions
+        with self.convert_failures("read"), self.open_read() as connection:
+            rows = connection.execute(sa.select(table).order_by(table.c.number)).all()
+        return [self._read_metadata(row) for row in rows]
+
+    def ping(self) -> None:
+        """See `SessionStore`."""
+        import sqlalchemy as sa
+
+        with self.convert_failures("read"), self.open_read() as connection:
+            connection.execute(sa.select(self.tables.sessions.c.number).limit(1)).all()
+
+    def _list_places(self, account: bytes) -> Sequence[bytes]:
+        """See `SealedStore`."""
+        import sqlalchemy as sa
+
+        table = self.tables.sessions
+        with self.open_read() as connection:
+            return (
+                connection.execute(sa.select(table.c.place).where(table.c.account == account))
+                .scalars()
+                .all()
+            )
+
+    def _find_number(self, place: bytes) -> int | None:
+        """See `SealedStore`."""
+        import sqlalchemy as sa
+
+        table = self.tables.sessions
+        with self.open_read() as connection:
+            number: int | None = connection.execute(
+                sa.select(table.c.number).where(table.c.place == place)
+            ).scalar()
+        return number
+
+    def _create(self, account: bytes, place: bytes, label: bytes) -> int:
+        """See `SealedStore`."""
+        values = {"account": account, "place": place, "label": label, "version": 0, "last": 0}
+        with self.open_write() as connection:
+            times = {
+                "made": self.get_time(),
+                "used": self.get_time(),
+                "expires": self.compute_expiry(),
+            }
+            row = build_insert(self.tables.sessions, self.dialect).values(values | times)
+            # Another process may create the session at the same time; its row is then taken.
+            connection.execute(row.on_conflict_do_nothing())
+        number = self._find_number(place)
+        if number is None:
+            raise StoreError("the session was forgotten while it was created; try again")
+        return number
+
+    def _delete_rows_of(self, place: bytes) -> None:
+        """See `SealedStore`."""
+        import sqlalchemy as sa
+
+        sessions, facts = self.tables.sessions, self.tables.facts
+        with self.open_write() as connection:
+            number = connection.execute(
+                sa.select(sessions.c.number).where(sessions.c.place == place)
+            ).scalar()
+            connection.execute(sa.delete(facts).where(facts.c.session == number))
+            connection.execute(sa.delete(sessions).where(sessions.c.number == number))
+
+    def _list_expired(self, first: bytes) -> Sequence[bytes]:
+        """See `SealedStore`."""
+        import sqlalchemy as sa
+
+        table = self.tables.sessions
+        expired = sa.select(table.c.place).where(table.c.expires <= self.get_time())
+        with self.open_read() as connection:
+            return [
+                *connection.execute(expired.where(table.c.place == first)).scalars(),
+                *connection.execute(
+                    expired.where(table.c.place != first).limit(SWEEP_LIMIT)
+                ).scalars(),
+            ]
+
+    def _prepare(self) -> None:
+        """Reads the store's name, checks the deployment key, and migrates the tables."""
+        import sqlalchemy as sa
+
+        store = self.tables.store
+        with self.open_read() as connection:
+            revision = schema.read_revision(connection)
+            store_row = None if revision is None else connection.execute(sa.select(store)).first()
+        self._deployment = read_deployment_key(self.key_store, make=store_row is None)
+        if store_row is not None:
+            self._open_ledger(store_row)
+        if store_row is None or revision != schema.LAST_REVISION:
+            with self.open_write() as connection:
+                old_revision = schema.migrate_tables(connection)
+                row = connection.execute(sa.select(store)).first()
+                if row is None:
+                    name = read_entropy(NAME_BYTES)
+                    statement = sa.insert(store).values(
+                        name=name, proof=self._seal_proof(name), made=self.get_time()
+                    )
+                    row = connection.execute(statement.returning(store)).one()
+                self._open_ledger(row)
+                if old_revision in schema.SEALLESS_REVISIONS:
+                    self._ledger.bind(connection)
+        # So that the name is in the file itself, and not only in the write-ahead log.
+        if self._file is not None:
+            with self.open_read() as connection:
+                connection.exec_driver_sql("PRAGMA wal_checkpoint(PASSIVE)").close()
+
+    def _open_ledger(self, store_row: Any) -> None:
+        self._unlock(store_row.name, store_row.proof)
+        self._ledger = Ledger(self, self._deployment)
 
 
 class DatabaseKeyStore(KeyStore):
@@ -579,6 +653,31 @@ class DatabaseKeyStore(KeyStore):
 
         with self._store.open_write() as connection:
             connection.execute(sa.delete(self._table).where(self._table.c.name == name))
+
+
+def read_options(
+    url: str, session_keys: str, keep: timedelta | None
+) -> tuple[str, str, timedelta | None]:
+    """Reads the options of a store from its URL, where they are there.
+
+    Args:
+        url: the URL of a store.
+        session_keys: where the URL does not say it.
+        keep: where the URL does not say it.
+
+    Returns:
+        The URL without them, and both.
+
+    Raises:
+        ConfigError: one of them is wrong.
+    """
+    url, options = _split_options(url)
+    session_keys, keep = options.get("session_keys", session_keys), options.get("keep", keep)
+    if session_keys not in ("apart", "database"):
+        raise ConfigError("session_keys must be apart or database")
+    if keep is not None and keep <= timedelta(0):
+        raise ConfigError("keep must be a time longer than 0")
+    return url, session_keys, keep
 
 
 def _split_options(url: str) -> tuple[str, dict[str, Any]]:

@@ -34,8 +34,8 @@ DEFAULT_SESSION = "default"
 
 
 NO_CONVERSATIONS_MESSAGE = (
-    "conversations need a store in memory or in a database: memory:, sqlite:///NAME.db or "
-    "postgresql://HOST/NAME"
+    "conversations need a store in memory or in a database: memory:, sqlite:///NAME.db, "
+    "postgresql://HOST/NAME or redis://HOST/0"
 )
 
 
@@ -76,10 +76,11 @@ class SessionStore:
     - `file:lease.session`: one session in a file, in clear, as `textveil protect --session` writes
     it.
     - `sqlite:///veil.db` or `postgresql://HOST/NAME`: in a database, encrypted; see `SQLStore`.
+    - `redis://HOST/0` or `rediss://HOST/0`: in Redis, encrypted, without a ledger; see `RedisStore`.
 
     Args:
         url: kind and place of the store.
-        **options: of `SQLStore`.
+        **options: of `SQLStore` or `RedisStore`.
 
     Other packages may add kinds, by the scheme of their URLs (`textveil.stores`).
 
@@ -94,8 +95,8 @@ class SessionStore:
         scheme, colon, _ = url.partition(":")
         if not colon:
             raise ConfigError(
-                "a store is named by a URL: memory:, file:NAME.session, sqlite:///NAME.db or "
-                "postgresql://HOST/NAME"
+                "a store is named by a URL: memory:, file:NAME.session, sqlite:///NAME.db, "
+                "postgresql://HOST/NAME or redis://HOST/0"
             )
         kind: Any = registry.load("store", scheme)
         store: Self = super().__new__(kind)

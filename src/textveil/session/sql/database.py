@@ -10,7 +10,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,7 @@ from textveil.errors import ConfigError, StoreError
 from textveil.session.sql import schema
 from textveil.session.sql.key_stores import open_key_store
 from textveil.session.sql.lazy_snapshot import RowReader, SealedRow
+from textveil.session.sql.row_store import SealedRowStore
 from textveil.session.sql.statements import build_store_statements
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ GONE_MESSAGE = (
 )
 
 
-class Database:
+class Database(SealedRowStore):
     """Database of sessions, safe for concurrent use by any number of processes.
 
     Args:
@@ -78,7 +79,6 @@ class Database:
         keep: how long a session is kept after something was added; None for ever.
 
     Attributes:
-        name: name of the store; empty until it is known.
         tables: its tables.
         key_store: key store, which also holds the newest links of the ledger.
     """
@@ -109,9 +109,13 @@ class Database:
 
     # ---- transactions ----------------------------------------------------------------------------
 
+    def convert_failures(self, action: str) -> AbstractContextManager[None]:
+        """See `SealedRowStore`."""
+        return convert_failures(action)
+
     @contextmanager
     def open_read(self) -> "Iterator[Connection]":
-        """Yields a connection to read from; each query is a separate transaction."""
+        """See `SealedRowStore`; each query is a separate transaction."""
         if self._thread.connection is not None:
             yield self._thread.connection
         else:
@@ -128,7 +132,7 @@ class Database:
 
     @contextmanager
     def keep_connection(self) -> Iterator[None]:
-        """Reads all of this thread's queries from one connection in the block."""
+        """See `SealedRowStore`."""
         with self.open_read() as connection:
             thread, former = self._thread, self._thread.connection
             thread.connection = connection
@@ -139,7 +143,7 @@ class Database:
 
     @contextmanager
     def open_write(self) -> "Iterator[Connection]":
-        """Yields a write transaction, durable at the block's end or rolled back."""
+        """See `SealedRowStore`."""
         with self._check_engine(self._write_engine).begin() as connection:
             connection.info.pop(HEADS_KEY, None)  # left by a transaction that was rolled back
             self._require_same(connection)
@@ -234,16 +238,7 @@ class Database:
     def read_version(
         self, connection: "Connection", number: int, *, lock: bool = False
     ) -> tuple[int, int]:
-        """Reads a session's version, and the last number of its rows.
-
-        Args:
-            connection: connection to read from.
-            number: number of the session.
-            lock: True to lock the session until the transaction ends.
-
-        Raises:
-            StoreError: the session was deleted.
-        """
+        """See `SealedRowStore`."""
         statement = self._statements.lock if lock else self._statements.version
         row = connection.execute(statement, {"of_session": number}).first()
         if row is None:
@@ -252,11 +247,8 @@ class Database:
 
     def add_rows(
         self, connection: "Connection", number: int, version: int, rows: Sequence[SealedRow]
-    ) -> bool:
-        """Adds rows to a session; False if its version changed meanwhile.
-
-        Then nothing is added.
-        """
+    ) -> int | None:
+        """See `SealedRowStore`."""
         change = {
             "of_session": number,
             "since": version,
@@ -266,15 +258,15 @@ class Database:
         if connection.execute(self._statements.advance, change).rowcount != 1:
             # An error if the session was deleted; else somebody changed it, and the caller retries.
             self.read_version(connection, number)
-            return False
+            return None
         if rows:
             connection.execute(
                 self._statements.upsert, [{"session": number, **row._asdict()} for row in rows]
             )
-        return True
+        return version + 1
 
     def delete_rows(self, connection: "Connection", number: int) -> None:
-        """Deletes all rows of a session, which stays."""
+        """See `SealedRowStore`."""
         import sqlalchemy as sa
 
         facts = self.tables.facts
@@ -290,16 +282,7 @@ class Database:
         *,
         replace: bool,
     ) -> None:
-        """Adds rows that nothing else depends on, without raising the version.
-
-        Args:
-            connection: a transaction.
-            number: number of the session.
-            kind: kind of the rows.
-            rows: sealed contents by name.
-            tags: tags by name, of rows that are found by one.
-            replace: True to replace existing rows; False to keep them.
-        """
+        """See `SealedRowStore`."""
         change = {"of_session": number, **self._build_usage()}
         if connection.execute(self._statements.touch, change).rowcount != 1:
             self.read_version(connection, number)
@@ -315,7 +298,7 @@ class Database:
             )
 
     def read_row(self, connection: "Connection", number: int, name: bytes) -> bytes | None:
-        """Reads the sealed content of one row in a transaction, if any."""
+        """See `SealedRowStore`."""
         values = {"of_session": number, "values": [name]}
         row = connection.execute(self._statements.rows["name"], values).first()
         return None if row is None else SealedRow(*row).content
@@ -324,7 +307,7 @@ class Database:
         return {"now": self.get_time(), "expiry": self.compute_expiry()}
 
     def build_reader(self, number: int) -> RowReader:
-        """Returns the reader of a session's rows."""
+        """See `SealedRowStore`."""
         rows = partial(self._read_rows, number)
         return RowReader(partial(rows, "name"), partial(rows, "tag"), partial(rows, ""))
 

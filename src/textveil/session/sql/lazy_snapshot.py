@@ -263,11 +263,13 @@ class StoredSnapshot(Snapshot):
         }
         return cls(version=version, last=last, **extra, **chains)
 
-    def advance(self, rows: int, new_facts: Mapping[str, Mapping[Any, Any]]) -> "StoredSnapshot":
+    def advance(
+        self, version: int, rows: int, new_facts: Mapping[str, Mapping[Any, Any]]
+    ) -> "StoredSnapshot":
         """Returns the next snapshot, with newly written facts cached."""
         for kind, facts in new_facts.items():
             self.facts[kind].learn(facts)
-        return self._build(self.version + 1, self.last + rows, self.facts)
+        return self._build(version, self.last + rows, self.facts)
 
     @property
     def is_full(self) -> bool:

@@ -5,13 +5,14 @@ Not here: what links are, and how rows are sealed (`encryption`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 from textveil.session.forgetting import read_marks
-from textveil.session.sql.database import Database, convert_failures
 from textveil.session.sql.encryption import RowCipher, join_parts
 from textveil.session.sql.lazy_snapshot import SealedRow
 from textveil.session.sql.ledger import Ledger, Reservation
+from textveil.session.sql.row_store import SealedRowStore, WriteConflictError
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -30,7 +31,9 @@ class DatabaseLinkStore:
         cipher: cipher of its rows.
     """
 
-    def __init__(self, database: Database, ledger: Ledger, number: int, cipher: RowCipher) -> None:
+    def __init__(
+        self, database: SealedRowStore, ledger: Ledger, number: Any, cipher: RowCipher
+    ) -> None:
         self._database, self.ledger, self._number, self._cipher = database, ledger, number, cipher
 
     def derive_name(self, *parts: bytes) -> bytes:
@@ -82,7 +85,7 @@ class DatabaseLinkStore:
         parents: Mapping[bytes, bytes] | None = None,
     ) -> None:
         """See `LinkStore`."""
-        with convert_failures("changed"), self._database.open_write() as connection:
+        with self._database.convert_failures("changed"), self._database.open_write() as connection:
             for rows, replace in ((new_rows, False), (replacements, True)):
                 self.put(connection, rows, replace=replace)
             for reservation in reservations:
@@ -90,7 +93,12 @@ class DatabaseLinkStore:
 
     def swap(self, name: bytes, old_content: bytes | None, content: bytes) -> bool:
         """See `LinkStore`."""
-        with convert_failures("changed"), self._database.open_write() as connection:
+        while True:  # a conflict means that the row has changed, so it is read again
+            with suppress(WriteConflictError):
+                return self._swap(name, old_content, content)
+
+    def _swap(self, name: bytes, old_content: bytes | None, content: bytes) -> bool:
+        with self._database.convert_failures("changed"), self._database.open_write() as connection:
             self.lock(connection)
             ciphertext = self._database.read_row(connection, self._number, name)
             stored = None if ciphertext is None else self._cipher.open(LINK_KIND, name, ciphertext)
