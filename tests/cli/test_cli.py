@@ -745,7 +745,10 @@ def test_a_corpus(run, rows, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("a.csv", "--id", "id"), "needs --output FOLDER"),
+        (
+            ("a.csv", "--id", "id"),
+            r"Missing for a\.csv: a folder for the release \(--output FOLDER\)\. Columns: id, text",
+        ),
         (("a.csv", "--output", "out/"), "give --id NAME, the column with an id"),
         (
             ("a.csv", "--id", "id", "--id-from-row", "--output", "out/"),

@@ -98,6 +98,7 @@ def publish(
     source: Mapping[str, Any],
     texts: Sequence[str],
     other_fields: Sequence[str],
+    identifiers: Mapping[str, str],
     inputs: int,
 ) -> FinishedRelease:
     """Writes the statement and the manifest of a complete run.
@@ -112,6 +113,7 @@ def publish(
         source: the digest of the table, or what is said of the library.
         texts: the fields with texts.
         other_fields: the fields that nothing names.
+        identifiers: copied fields by which somebody may be found, with the reasons.
         inputs: how many files there were.
 
     Raises:
@@ -137,6 +139,7 @@ def publish(
 
     copied = tuple(other_fields) if options.others == "copy" else ()
     statement = _build_statement(yield_records(), config, options, copied)
+    statement.identifiers = dict(identifiers)
     if options.subject is not None:
         statement.subjects = sum_subjects(corpus_run.read_subjects(part) for part in parts)
     date = datetime.now(UTC).date().isoformat()
@@ -402,7 +405,7 @@ def describe_options(options: RowOptions) -> dict[str, Any]:
         "subject": options.subject,
         "query": options.query,
         "whole": options.whole,
-        "dropped_fields": options.others == "drop",
+        "dropped_fields": options.drops_others,
         "placeholders": options.placeholders,
         "session": options.session,
     }

@@ -10,6 +10,7 @@ from textveil.guarantee.claim import FLOATING_POINT, Claim, Restricted
 from textveil.guarantee.guarantee import MICRO, Group, Guarantee, Loss
 from textveil.guarantee.text_guarantee import LibraryFacts, Sentences, TextGuarantee
 from textveil.guarantee.wording import (
+    TYPE_NOUNS,
     count_hidden,
     describe_hidden,
     format_count,
@@ -21,6 +22,7 @@ from textveil.guarantee.wording import (
 __all__ = [
     "FLOATING_POINT",
     "MICRO",
+    "TYPE_NOUNS",
     "Claim",
     "Group",
     "Guarantee",
