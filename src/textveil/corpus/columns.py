@@ -84,7 +84,7 @@ _TRUTH = frozenset(("true", "false", "yes", "no"))
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """What a column holds, by the first rows. It has none of the values.
+    """A column, by what its first rows hold. It has none of the values.
 
     Attributes:
         name: of the column.
@@ -127,7 +127,7 @@ class Column:
 
     @property
     def warning(self) -> str:
-        """Why somebody may be found by the column; "" where nothing says so."""
+        """The reason why somebody may be found by the column; "" for none."""
         if self.type:
             nouns = TYPE_NOUNS[self.type][1] if self.type in TYPE_NOUNS else self.type
             return f"named like {nouns}" if self.is_named else f"holds {nouns}"
@@ -138,7 +138,7 @@ class Column:
 
 @dataclass(frozen=True, kw_only=True)
 class FileProfile:
-    """What the columns of a file hold.
+    """The columns of a file, by what they hold.
 
     Attributes:
         columns: in the order of the file.
@@ -297,7 +297,7 @@ def read_rows(path: str) -> Iterator[Mapping[str, Any]]:
 def find_identifiers(
     paths: Sequence[str], names: Sequence[str], exempt: str | None
 ) -> dict[str, str]:
-    """Returns the copied columns by which somebody may be found, each with the reason.
+    """Finds the reason why somebody may be found by each copied column; "" for none.
 
     Files that cannot be read are passed over: who draws them says so.
 
@@ -318,4 +318,4 @@ def find_identifiers(
                 reason = ""
             if reason and column.name in names:
                 reasons.setdefault(column.name, reason)
-    return {name: reasons[name] for name in names if name in reasons}
+    return {name: reasons.get(name, "") for name in names}

@@ -97,8 +97,7 @@ def publish(
     *,
     source: Mapping[str, Any],
     texts: Sequence[str],
-    other_fields: Sequence[str],
-    identifiers: Mapping[str, str],
+    copied: Mapping[str, str],
     inputs: int,
 ) -> FinishedRelease:
     """Writes the statement and the manifest of a complete run.
@@ -112,8 +111,7 @@ def publish(
         options: which fields are what.
         source: the digest of the table, or what is said of the library.
         texts: the fields with texts.
-        other_fields: the fields that nothing names.
-        identifiers: copied fields by which somebody may be found, with the reasons.
+        copied: the fields that are copied, with the reason why somebody may be found by one.
         inputs: how many files there were.
 
     Raises:
@@ -137,9 +135,7 @@ def publish(
                 text_counts[name] += many
             yield record
 
-    copied = tuple(other_fields) if options.others == "copy" else ()
     statement = _build_statement(yield_records(), config, options, copied)
-    statement.identifiers = dict(identifiers)
     if options.subject is not None:
         statement.subjects = sum_subjects(corpus_run.read_subjects(part) for part in parts)
     date = datetime.now(UTC).date().isoformat()
@@ -198,13 +194,14 @@ def _build_statement(
     records: Iterator[dict[str, Any]],
     config: Config,
     options: RowOptions,
-    copied: tuple[str, ...],
+    copied: Mapping[str, str],
 ) -> CorpusStatement | WholeTextStatement:
     """Adds the records up to the statement about words, or about whole texts."""
-    others = (*options.labels_to_copy, *copied)
+    others = tuple(copied)
     losses: dict[str, Any] = {
         "subject": options.subject,
         "others": others,
+        "identifiers": {name: why for name, why in copied.items() if why},
         "equal": options.ids == "content",
     }
     if config.texts.unit != "word":

@@ -22,6 +22,7 @@ from textveil.errors import (
     quote_file,
 )
 from textveil.files import DEFAULT_FIELD, formats
+from textveil.text import vocabulary
 
 MAX_KEPT_VALUES = 50
 """The most distinct values of a column that may go along."""
@@ -31,19 +32,6 @@ CHECKED_ROWS = 200
 
 MAX_LABELS = 20
 """The most distinct values of a column of labels."""
-
-TEXT_NAMES = frozenset(
-    "text texts comment comments body message review note notes content description feedback answer "
-    "kommentar kommentare nachricht bemerkung beschreibung commentaire avis remarque texte "
-    "comentario mensaje texto comentário mensagem commento messaggio testo opmerking tekst".split()
-)
-ID_NAMES = frozenset("id ids uuid guid key nr no num number nummer numero número index row".split())
-LABEL_NAMES = frozenset(
-    "label labels category class topic sentiment rating stars score type kind status intent "
-    "kategorie klasse thema bewertung categoría categoria catégorie tema clase note étiquette "
-    "etiqueta etichetta".split()
-)
-"""Last words of the names of columns with texts, ids and labels."""
 
 
 ROLES = ("text", "id", "subject", "keep", "drop")
@@ -67,7 +55,7 @@ class ColumnRole:
 
 @dataclass(frozen=True, kw_only=True)
 class Proposal:
-    """What is proposed for the columns of a file.
+    """The proposals for the columns of a file.
 
     Attributes:
         profile: what they hold.
@@ -137,7 +125,7 @@ def _choose_texts(columns: Sequence[Column]) -> list[Column]:
     words = [c for c in columns if c.kind == "words" and not c.type]
     return (
         texts
-        or [c for c in words if _last_word(c) in TEXT_NAMES]
+        or [c for c in words if _is_called(c, "text")]
         or sorted(words, key=lambda c: c.longest)[-1:]
     )
 
@@ -145,7 +133,7 @@ def _choose_texts(columns: Sequence[Column]) -> list[Column]:
 def _may_be_id(column: Column, columns: Sequence[Column]) -> bool:
     """Says whether a column tells rows apart, and says nothing else."""
     is_plain = column.kind in ("whole numbers", "words") and not column.type
-    is_placed = _last_word(column) in ID_NAMES or (
+    is_placed = _is_called(column, "id") or (
         column is columns[0] and column.kind == "whole numbers"
     )
     return is_plain and column.is_unique and is_placed and not column.is_person
@@ -164,7 +152,7 @@ _SUBJECT_TYPES = ("ID", "HANDLE", "EMAIL", "PERSON", "MEDICAL_RECORD", "NATIONAL
 
 def _may_be_label(column: Column) -> bool:
     return (
-        _last_word(column) in LABEL_NAMES
+        _is_called(column, "label")
         and not column.type
         and column.is_full
         and 2 <= column.distinct <= MAX_LABELS
@@ -176,8 +164,10 @@ def _has_few_values(column: Column) -> bool:
     return few and (column.filled < 20 or column.distinct <= column.filled / 2)
 
 
-def _last_word(column: Column) -> str:
-    return column.name.lower().replace("-", "_").replace(" ", "_").rpartition("_")[2]
+def _is_called(column: Column, role: str) -> bool:
+    """Says whether the last word of a column's name is one for a role, in some language."""
+    last = column.name.lower().replace("-", "_").replace(" ", "_").rpartition("_")[2]
+    return last in vocabulary.get_words(f"columns.{role}")
 
 
 # ---- command lines -------------------------------------------------------------------------------
@@ -283,9 +273,9 @@ def _read_profile(
 def _find_wrong_names(profile: FileProfile, options: RowOptions) -> dict[str, str]:
     """Returns what is wrong with each name that no column has."""
     # rows of JSON lines may lack a kept field
-    kept = options.keep if profile.is_whole else ()
+    copies = options.keep if profile.is_whole else ()
     result = {}
-    for name in (*options.fields, *options.labels, *kept):
+    for name in (*options.fields, *options.labels, *copies):
         if name not in profile.names:
             near = find_nearest(name, profile.names) if profile.has_titles else None
             hint = f", did you mean {near!r}?" if near else "."

@@ -165,7 +165,7 @@ class RowOptions:
             texts=texts,
             labels=self.labels,
             guessed=description.columns.guessed,
-            kept=tuple(name for name in self.keep if name not in self.labels),
+            copies=tuple(name for name in self.keep if name not in self.labels),
         )
         return TextSource(
             path=path,

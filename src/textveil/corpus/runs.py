@@ -169,9 +169,12 @@ def run(  # noqa: PLR0913 - most are options, given by keyword
                 release.end_run(output_storage, key)
             raise
         parts, other_fields = _build_parts(files, surveys), _list_other_fields(surveys)
-        copied = (*options.labels_to_copy, *(other_fields if options.others == "copy" else ()))
-        identifiers = find_identifiers([*map(str, paths)], copied, exempt=options.id)
-        _warn_of_identifiers(identifiers, options)
+        copied = find_identifiers(
+            paths,
+            (*options.labels_to_copy, *(other_fields if options.others == "copy" else ())),
+            exempt=options.id,
+        )
+        _warn_of_identifiers(copied, options)
         part_worker = PartWorker(
             config=config,
             options=options,
@@ -190,8 +193,7 @@ def run(  # noqa: PLR0913 - most are options, given by keyword
             texts=tuple(
                 dict.fromkeys(name for survey in surveys.values() for name in survey.texts)
             ),
-            other_fields=other_fields,
-            identifiers=identifiers,
+            copied=copied,
             inputs=len(files),
         )
         # Only now: until the manifest is written, the run may need its key to go on.
@@ -384,11 +386,11 @@ def _draw_parts(
             report_rows(0)
 
 
-def _warn_of_identifiers(identifiers: Mapping[str, str], options: RowOptions) -> None:
+def _warn_of_identifiers(copied: Mapping[str, str], options: RowOptions) -> None:
     """Warns of copied fields by which somebody may be found."""
-    if not identifiers:
+    fields = join_parts([f"{clean_name(name)} ({why})" for name, why in copied.items() if why])
+    if not fields:
         return
-    fields = join_parts([f"{clean_name(name)} ({why})" for name, why in identifiers.items()])
     advice = "name those that may go with --keep" if options.others != "drop" else "leave them out"
     warnings.warn(
         f"a person may be found by fields that are copied unchanged: {fields}. No statement covers "

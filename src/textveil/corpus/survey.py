@@ -163,7 +163,7 @@ class FileSurveyor:
         is_whole = self.check is not None
         limit = UNBOUNDED if is_whole else MAX_PART_CHARACTERS
         at, file_hash = 0, build_row_hash(key)
-        absent, known_rows = {*source.columns.kept}, list[int]()
+        absent, known_rows = {*source.columns.copies}, list[int]()
         ordered = source.format.is_packable  # read from front to back, all of it
         with formats.open_file(
             source.path,
@@ -205,7 +205,7 @@ class FileSurveyor:
             packing=source.packing,
             texts=source.columns.texts,
             others=tuple(sorted(other_fields)),
-            absent=tuple(name for name in source.columns.kept if name in absent and parts),
+            absent=tuple(name for name in source.columns.copies if name in absent and parts),
             digest=file_hash.hexdigest(),
         )
 

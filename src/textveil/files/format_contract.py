@@ -34,18 +34,18 @@ class TextColumns(NamedTuple):
         labels: others that are read: strings, whole numbers or null.
         guessed: whether the field of the texts was taken because no other has strings; every row
             must then confirm it.
-        kept: others that are copied, of any type; rows may lack them where rows may differ.
+        copies: others that are copied, of any type; rows may lack them where rows may differ.
     """
 
     texts: tuple[str, ...] = (DEFAULT_FIELD,)
     labels: tuple[str, ...] = ()
     guessed: bool = False
-    kept: tuple[str, ...] = ()
+    copies: tuple[str, ...] = ()
 
     @property
     def all(self) -> tuple[str, ...]:
         """All fields that are asked for, each once."""
-        return tuple(dict.fromkeys((*self.texts, *self.labels, *self.kept)))
+        return tuple(dict.fromkeys((*self.texts, *self.labels, *self.copies)))
 
 
 class Batch(Protocol):

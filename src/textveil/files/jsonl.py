@@ -121,11 +121,11 @@ def _build_cell(
         raise UnknownField(name, [str(item) for item, *_ in members], len(matches), number)
     _, value, start, end = matches[0]
     # The decoder kept nothing of a number (`_DECODER`), so its digits come from the line.
-    is_kept = name not in columns.texts and name not in columns.labels
-    is_spelled = is_kept and not (value is None or isinstance(value, str))
+    is_copied = name not in columns.texts and name not in columns.labels
+    is_spelled = is_copied and not (value is None or isinstance(value, str))
     if is_spelled or (name in columns.labels and _WHOLE.fullmatch(line, start, end)):
         value = line[start:end]
-    if not is_kept and not _is_valid(value):
+    if not is_copied and not _is_valid(value):
         text = name in columns.texts
         kinds = "a string of valid Unicode" if text else "a string, a whole number"
         raise InputError(f"the field {quote(name)} in line {number} must be {kinds}, or null")
