@@ -1,4 +1,4 @@
-"""The verb `corpus`: run, verify, finish.
+"""The verb `corpus`: plan, run, verify, finish.
 
 In: files of texts, or a release. Out: a release in a folder, with its statement; what of one was
 changed.
@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from textveil.cli import console, progress, synthesis
+from textveil.cli import console, corpus_plan, progress, synthesis
 from textveil.cli.decorators import add, group, verb
 from textveil.cli.options import RELEASE_OPTIONS, SHARED_OPTIONS, TypedOptions
 from textveil.cli.session_options import STORE_VARIABLE
@@ -28,11 +28,14 @@ from textveil.library import Library
 
 corpus = group(
     "Privatize whole corpora: files, folders and object stores, resumable, with one statement.",
+    "textveil corpus plan letters.jsonl",
     "textveil corpus run letters.jsonl --field body --id id --output released/",
     "textveil corpus verify released/",
     panel="Privatize texts",
 )
 """The verbs about corpora."""
+
+add(corpus, corpus_plan.plan, "plan")
 
 Folder = Annotated[
     str,

@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
+import regex
+
+from textveil.corpus.row_progress import count_rows
 from textveil.detect import classify_key, is_person_key, load_detector
 from textveil.errors import TextveilError, has_private_form
 from textveil.files import formats
@@ -19,6 +22,9 @@ from textveil.text import LazyPattern, lexicon
 
 JUDGED_ROWS = 20_000
 """The first rows of a file, by which its columns are judged."""
+
+COUNTED_ROWS = 1_000
+"""The rows after which progress is counted."""
 
 SAMPLE_VALUES = 200
 """The distinct values of a column that are looked at for identifiers."""
@@ -74,8 +80,11 @@ TEXTS = "holds texts"
 
 _WORD = LazyPattern(
     r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}]{1,2}"
-    r"|[^\s\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}]+"
+    r"|[[\p{L}\p{M}]--[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}]]+",
+    regex.V1,
 )
+"""A word with letters: a number of a telephone is none."""
+
 _WHOLE = re.compile(r"[-+]?\d+")
 _NUMBER = re.compile(r"[-+]?\d+(?:[.,]\d+)?(?:[eE][-+]?\d+)?")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ][\d:.+Z-]*)?|\d{1,2}[./]\d{1,2}[./]\d{2,4}")
@@ -221,7 +230,8 @@ class _Counter:
             covered = (span.end - span.start) / len(values[span.text])
             if covered >= MIN_COVERED_SHARE and span.privacy_score > 0:
                 counts[span.type] = counts.get(span.type, 0) + 1
-        counts["PERSON"] = sum(map(is_full_name, values))
+        least = 1 if classify_key(self.name) == "name" else 2  # else of a place or a product
+        counts["PERSON"] = sum(is_full_name(value, least) for value in values)
         best = max(counts, key=lambda name: counts[name])
         enough = counts[best] >= max(1.0, MIN_IDENTIFIER_SHARE * len(values))
         return best if enough and best not in HARMLESS_TYPES else ""
@@ -238,11 +248,11 @@ def _classify(value: Any, text: str) -> str:
     return "numbers" if _NUMBER.fullmatch(text) else "dates" if _DATE.fullmatch(text) else "words"
 
 
-def is_full_name(value: str) -> bool:
-    """Says whether a value is two to four words that are all names of persons."""
+def is_full_name(value: str, least: int = 2) -> bool:
+    """Says whether a value is a few words, four at most, that are all names of persons."""
     words = value.replace(",", " ").split()
     names = lexicon.read_lists()[0]
-    return 2 <= len(words) <= 4 and all(
+    return least <= len(words) <= 4 and all(
         word[:1].isupper() and (word.lower() in names or len(word.rstrip(".")) == 1)
         for word in words
     )
@@ -267,6 +277,8 @@ def profile_file(path: str, *, rows: int | None = JUDGED_ROWS) -> FileProfile:
             is_whole = False
             break
         count += 1
+        if count % COUNTED_ROWS == 0:
+            count_rows(COUNTED_ROWS)
         if count > JUDGED_ROWS:
             continue
         judged += 1

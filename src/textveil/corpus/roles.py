@@ -100,7 +100,7 @@ def propose_roles(profile: FileProfile) -> Proposal:
     roles = []
     for column in columns:
         if column in texts:
-            role, reason = "text", f"texts, {column.mean_words:g} words on average"
+            role, reason = "text", f"{column.mean_words:g} words on average"
         elif column is row_id:
             role, reason = "id", "each row has another value"
         elif column is subject:
