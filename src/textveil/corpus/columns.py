@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
-import regex
-
 from textveil.corpus.row_progress import count_rows
 from textveil.detect import classify_key, is_person_key, load_detector
 from textveil.errors import TextveilError, has_private_form
@@ -22,6 +20,9 @@ from textveil.text import LazyPattern, lexicon
 
 JUDGED_ROWS = 20_000
 """The first rows of a file, by which its columns are judged."""
+
+COUNTED_CHARACTERS = 1_000
+"""The first characters of a value whose words are counted."""
 
 COUNTED_ROWS = 1_000
 """The rows after which progress is counted."""
@@ -78,12 +79,8 @@ KEY_TYPES = {
 DISTINCT = "nearly all its values differ"
 TEXTS = "holds texts"
 
-_WORD = LazyPattern(
-    r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}]{1,2}"
-    r"|[[\p{L}\p{M}]--[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}]]+",
-    regex.V1,
-)
-"""A word with letters: a number of a telephone is none."""
+_UNSPACED = LazyPattern(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}]{2}")
+"""About a word of a script without spaces."""
 
 _WHOLE = re.compile(r"[-+]?\d+")
 _NUMBER = re.compile(r"[-+]?\d+(?:[.,]\d+)?(?:[eE][-+]?\d+)?")
@@ -191,7 +188,7 @@ class _Counter:
         self.longest = max(self.longest, len(text))
         self.digests.add(hash(text))
         self.kinds.add(_classify(value, text))
-        self.words += len(_WORD.findall(text[:1000]))
+        self.words += _count_words(text[:COUNTED_CHARACTERS])
         if len(self.sample) < SAMPLE_VALUES:
             self.sample[text] = None
 
@@ -235,6 +232,12 @@ class _Counter:
         best = max(counts, key=lambda name: counts[name])
         enough = counts[best] >= max(1.0, MIN_IDENTIFIER_SHARE * len(values))
         return best if enough and best not in HARMLESS_TYPES else ""
+
+
+def _count_words(text: str) -> int:
+    """Counts words with letters: a number of a telephone has none."""
+    spaced = sum(any(map(str.isalpha, word)) for word in text.split())
+    return max(spaced, len(_UNSPACED.findall(text)))
 
 
 def _classify(value: Any, text: str) -> str:
