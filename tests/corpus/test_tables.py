@@ -116,6 +116,13 @@ def test_kept_columns_are_copied_and_the_others_dropped(tmp_path, ending):
     assert "price" not in json.dumps(done.manifest)
 
 
+def test_a_column_that_is_not_dropped_is_noticed(comments, monkeypatch):
+    """A broken twin of the test above: the other columns are written too."""
+    monkeypatch.setattr(RowOptions, "select_fields", lambda *_, **__: None)
+    release(comments, comments.parent / "out", keep=("stars",))
+    assert CANARY in (comments.parent / "out" / "part-00000000.csv").read_text()
+
+
 def test_a_kept_column_may_be_that_of_subjects_and_a_resumed_run_keeps_the_same(comments):
     out = comments.parent / "out"
     keep = ("customer", "stars")

@@ -5,7 +5,7 @@ Not here: what is proposed for a column (`roles`), and how a file is read (`file
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
@@ -192,10 +192,11 @@ class _Counter:
         if len(self.sample) < SAMPLE_VALUES:
             self.sample[text] = None
 
-    def build(self, rows: int) -> Column:
+    def build(self, rows: int, is_judged: bool) -> Column:
         words = self.words / max(1, self.filled)
         kind = self._find_kind(words)
-        held = "" if kind in ("texts", "numbers", "dates", "true or false") else self._find_type()
+        may_hold = is_judged and kind in ("words", "whole numbers")
+        held = self._find_type() if may_hold else ""
         named = "" if held else KEY_TYPES.get(classify_key(self.name) or "", "")
         return Column(
             name=self.name,
@@ -261,19 +262,22 @@ def is_full_name(value: str, least: int = 2) -> bool:
     )
 
 
-def profile_file(path: str, *, rows: int | None = JUDGED_ROWS) -> FileProfile:
+def profile_file(
+    path: str, *, rows: int | None = JUDGED_ROWS, judged: Container[str] | None = None
+) -> FileProfile:
     """Looks at the columns of a file, by its first rows.
 
     Args:
         path: the file, of a format with fields, or its URI.
         rows: how many rows are read at most; None reads and counts all, of which the first
             `JUDGED_ROWS` are looked at.
+        judged: the columns whose values are looked at for identifiers; None for all.
 
     Raises:
         ConfigError, InputError: it cannot be read, or its name ends in no known format.
     """
     counters: dict[str, _Counter] = {}
-    judged = count = 0
+    looked_at = count = 0
     is_whole = True
     for record in read_rows(path):
         if count == rows:
@@ -284,12 +288,15 @@ def profile_file(path: str, *, rows: int | None = JUDGED_ROWS) -> FileProfile:
             count_rows(COUNTED_ROWS)
         if count > JUDGED_ROWS:
             continue
-        judged += 1
+        looked_at += 1
         for name, value in record.items():
             if name not in counters:
                 counters[name] = _Counter(name=name)
             counters[name].add(value)
-    columns = tuple(counter.build(judged) for counter in counters.values())
+    columns = tuple(
+        counter.build(looked_at, judged is None or name in judged)
+        for name, counter in counters.items()
+    )
     names = [*counters]
     return FileProfile(
         columns=columns,
@@ -324,7 +331,7 @@ def find_identifiers(
     reasons: dict[str, str] = {}
     for path in paths[:MAX_FILES] if names else ():
         try:
-            profile = profile_file(path, rows=WARNING_ROWS)
+            profile = profile_file(path, rows=WARNING_ROWS, judged=names)
         except TextveilError:
             continue
         for column in profile.columns:

@@ -201,6 +201,7 @@ def format_command(
         if value and value != "document":
             for item in (value,) if isinstance(value, str) else value:
                 words += [flag, item]
+    words += ["--store", "URL"] * bool(options.get("session"))
     words += ["--whole"] * bool(options.get("whole"))
     return shlex.join([*words, *more, "--output", output])
 
@@ -230,20 +231,21 @@ def require_roles(
         ConfigError: it ends with a command line that works, where the columns have names; or two
             options name one column.
     """
-    profile, texts = _read_profile(path, options, CHECKED_ROWS)
+    profile, texts = _read_profile(path, options)
     options.require_other_fields(texts)
-    missing = [*_list_missing(profile, texts, options), *[_NO_OUTPUT] * (output is None)]
     wrong = {} if profile is None else _find_wrong_names(profile, options)
-    if not missing and not wrong:
+    if not (wrong or output is None or _list_missing(profile, texts, options)):
         return
+    proposal = None if profile is None else propose_roles(profile_file(path))
+    missing = [*_list_missing(profile, texts, options, proposal)]
+    missing += [_NO_OUTPUT] * (output is None)
     name = quote_file(path.rpartition("/")[2])[1:-1]
     sentences = [f"{name} has {'; '.join(wrong.values())}"] * bool(wrong)
     sentences += [f"Missing for {name}: {'; '.join(missing)}."] * bool(missing)
     command = None
-    if profile is not None and profile.has_titles:
+    if profile is not None and proposal is not None and profile.has_titles:
         sentences.append(f"Columns: {list_names(profile.names)}.")
         if not any(map(has_private_form, profile.names)):
-            proposal = propose_roles(profile_file(path))
             chosen = _complete_options(proposal, texts, options, [*wrong])
             command = format_command(inputs, chosen, output or OUTPUT, more)
     elif not formats.has_rows(path):
@@ -252,17 +254,16 @@ def require_roles(
     raise ConfigError(" ".join(sentences).removesuffix("."))
 
 
-def _read_profile(
-    path: str, options: RowOptions, rows: int
-) -> tuple[FileProfile | None, tuple[str, ...]]:
-    """Looks at a file, and returns the fields of its texts where they are clear.
+def _read_profile(path: str, options: RowOptions) -> tuple[FileProfile | None, tuple[str, ...]]:
+    """Reads the names of a file's fields, and those of its texts where they are clear.
 
     None where it has no fields or no rows, or cannot be read: the survey says why.
     """
     try:
-        if not formats.has_rows(path) or not (profile := profile_file(path, rows=rows)).columns:
-            return None, ()
+        profile = profile_file(path, rows=CHECKED_ROWS, judged=())
     except TextveilError:
+        return None, ()
+    if not formats.has_rows(path) or not profile.columns:
         return None, ()
     try:
         return profile, options.fields or formats.find_source(path).columns.texts
@@ -293,13 +294,18 @@ OUTPUT = "released/"
 
 
 def _list_missing(
-    profile: FileProfile | None, texts: Sequence[str], options: RowOptions
+    profile: FileProfile | None,
+    texts: Sequence[str],
+    options: RowOptions,
+    proposal: Proposal | None = None,
 ) -> list[str]:
-    """Returns what a run lacks, each with the options that give it."""
+    """Returns what a run lacks, each with the options that give it.
+
+    Columns that are proposed for something that is missing do not count as others.
+    """
     missing = [_NO_ID] * (options.ids == "column" and options.id is None)
     if profile is None:
         return missing
-    proposal = propose_roles(profile) if missing or not texts else None
     named = {*texts, *options.labels, *options.keep}
     named |= {find_nearest(name, profile.names) or "" for name in named - {*profile.names}}
     for role in ("id",) * bool(missing) + ("text",) * (not texts):
