@@ -989,6 +989,7 @@ def test_every_example_works(run, command, by_risk, tmp_path, monkeypatch):
     )
     monkeypatch.setenv("TEXTVEIL_KEYS", str(tmp_path / "keys"))
     (tmp_path / "notes.csv").write_text("id,body\n1,Anna owes the bank\n")
+    (tmp_path / "comments.csv").write_text("id,comment,stars\n1,Anna owes the bank,5\n")
     (tmp_path / "customers.csv").write_text("id,name\n1,Anna\n")
     (tmp_path / "prompts.txt").write_text("Anna owes the bank\n")
     (tmp_path / "letter.txt").write_text("Anna owes the bank\n")

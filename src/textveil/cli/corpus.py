@@ -66,7 +66,7 @@ KeyFile = Annotated[
 @verb(
     "textveil corpus run letters.jsonl --field body --id id --output released/",
     "textveil corpus run letters.jsonl --field body --id id --output released/ --resume",
-    "textveil corpus run comments.csv --field comment --id id --keep stars -O shared/",
+    "textveil corpus run comments.csv --field comment --id id --keep stars -O kept/",
     (
         "textveil corpus run letters.jsonl notes.csv --field body --id-from-row --others drop "
         "--output shared/"

@@ -27,8 +27,8 @@ PROFILE = "document"
 
 
 @verb(
-    "textveil corpus plan comments.csv",
-    "textveil corpus plan letters.jsonl --json",
+    "textveil corpus plan letters.jsonl",
+    "textveil corpus plan notes.csv --json",
 )
 def plan(
     path: Annotated[

@@ -104,7 +104,7 @@ def propose_roles(profile: FileProfile) -> Proposal:
         elif column is row_id:
             role, reason = "id", "each row has another value"
         elif column is subject:
-            role, reason = "subject", "names whom a row is about; read, and not released"
+            role, reason = "subject", "the person a row is about; read, not released"
         elif reason := column.warning:
             role = "drop"
         elif not column.filled:
