@@ -22,6 +22,7 @@ from textveil.errors import (
     quote_file,
 )
 from textveil.files import DEFAULT_FIELD, formats
+from textveil.guarantee import format_count
 from textveil.text import vocabulary
 
 MAX_KEPT_VALUES = 50
@@ -110,7 +111,7 @@ def propose_roles(profile: FileProfile) -> Proposal:
         elif not column.filled:
             role, reason = "drop", "holds nothing"
         elif _has_few_values(column):
-            role, reason = "keep", f"{column.distinct:,} different values"
+            role, reason = "keep", format_count(column.distinct, "different value")
             reason += ", which may be labels" * (column is label)
         else:
             role, reason = "drop", "many different values"
