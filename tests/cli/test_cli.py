@@ -747,7 +747,10 @@ def test_a_corpus(run, rows, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("a.csv", "--id", "id"), "needs --output FOLDER"),
+        (
+            ("a.csv", "--id", "id"),
+            r"Missing for a\.csv: a folder for the release \(--output FOLDER\)\. Columns: id, text",
+        ),
         (("a.csv", "--output", "out/"), "give --id NAME, the column with an id"),
         (
             ("a.csv", "--id", "id", "--id-from-row", "--output", "out/"),
@@ -988,6 +991,7 @@ def test_every_example_works(run, command, by_risk, tmp_path, monkeypatch):
     )
     monkeypatch.setenv("TEXTVEIL_KEYS", str(tmp_path / "keys"))
     (tmp_path / "notes.csv").write_text("id,body\n1,Anna owes the bank\n")
+    (tmp_path / "comments.csv").write_text("id,comment,stars\n1,Anna owes the bank,5\n")
     (tmp_path / "customers.csv").write_text("id,name\n1,Anna\n")
     (tmp_path / "prompts.txt").write_text("Anna owes the bank\n")
     (tmp_path / "letter.txt").write_text("Anna owes the bank\n")

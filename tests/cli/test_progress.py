@@ -145,6 +145,16 @@ def test_the_lines(last, seconds, left, unit, says):
     assert format_line(last, seconds, left, progress.format_thousands, unit) == says
 
 
+def test_the_rate_is_that_since_the_first_progress(watch, clock, shown):
+    """Before it, models were loaded."""
+    watch.report("rows", 0, 1000)
+    clock.now += 20
+    watch.report("rows", 100, 1000)
+    clock.now += 5
+    watch.report("rows", 200, 1000)
+    assert shown.drawn[-1] == (25.0, 40.0)
+
+
 def test_times_are_said_as_people_say_them():
     said = [format_duration(seconds) for seconds in (0.2, 35.4, 99.4, 100, 3540, 3599, 4800)]
     assert said == ["1 s", "35 s", "99 s", "2 min", "59 min", "1 h", "1 h 20 min"]

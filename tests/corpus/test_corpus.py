@@ -42,6 +42,10 @@ from textveil.pipeline import privatizer
 from textveil.randomness import KeyedRandomness
 from textveil.table.embedding import EmbeddingTable
 
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:a person may be found:textveil.errors.TextveilWarning"
+)
+
 CANARY = "Zyxqorvian"
 LETTER = (
     "anna owes bank nine hundred pounds letter doctor clinic pain knee tablets monday rest weeks"
@@ -1164,11 +1168,11 @@ def test_what_does_not_go_together_is_refused_before_anything_is_written(rows, t
         ("input file 2, b.csv: line 2 must have 2 columns", [rows, tmp_path / "b.csv"], {}),
         (r"a \.txt file has no fields", [tmp_path / "c.txt"], {}),
         (
-            r"line 1 of a.jsonl has no field 'no' \(--id\); did you mean 'n'\? Fields: n, text",
+            r"a.jsonl has no column 'no' \(--id\), did you mean 'n'\? Columns: n, text. For example: ",
             [rows],
             {"id": "no"},
         ),
-        (r"line 1 of a.jsonl has no field 'no' \(--field\)", [rows], {"fields": ("text", "no")}),
+        (r"a.jsonl has no column 'no' \(--field\)", [rows], {"fields": ("text", "no")}),
         ("must name different fields; two name 'text'", [rows], {"fields": ("text", "text")}),
         ("must name different fields; two name 'n'", [rows], {"fields": ("n",)}),
         ("must not name the field of the texts, and --id names 'text'", [rows], {"id": "text"}),

@@ -162,7 +162,7 @@ def test_sentences_and_subjects_lose_the_sum(rows, tmp_path, library, validator)
 
 
 def test_a_label_is_copied_only_if_it_is_typed(rows, tmp_path, library) -> None:
-    with pytest.raises(ConfigError, match="topic, who"):
+    with pytest.raises(ConfigError, match="who, topic"):
         run(rows, tmp_path / "out", library, others="")
     assert not (tmp_path / "out").exists() or names(tmp_path / "out") == []
     done = run(rows, tmp_path / "out", library, others="drop")
@@ -215,10 +215,16 @@ def test_options_of_words_and_known_texts_are_refused(rows, tmp_path, library) -
             run(rows, tmp_path / "out", library, **option)
     known = PATTERNS["pets"][0].format("runs")
     rows.write_text(
-        rows.read_text() + json.dumps({"n": 99, "who": "w", "topic": "t", "text": known}) + "\n"
+        rows.read_text()
+        + "".join(
+            json.dumps({"n": 99 + n, "who": "w", "topic": "t", "text": text}) + "\n"
+            for n, text in enumerate((known, *[f"Another text {n}." for n in range(600)], known))
+        )
     )
     drawn: list[int] = []
-    with pytest.raises(InputError, match=r"input file 1, letters.jsonl: .* stand in it") as refused:
+    with pytest.raises(
+        InputError, match=r"file 1, letters.jsonl: .* in it \(row 13, 614\)"
+    ) as refused:
         run(rows, tmp_path / "out", library, report=lambda name, *_: drawn.append(name == "rows"))
     assert not any(drawn)  # nothing was drawn before
     assert "garden" not in str(refused.value)

@@ -1,4 +1,4 @@
-"""The verb `corpus`: run, verify, finish.
+"""The verb `corpus`: plan, run, verify, finish.
 
 In: files of texts, or a release. Out: a release in a folder, with its statement; what of one was
 changed.
@@ -12,25 +12,30 @@ from typing import Annotated, Any
 
 import typer
 
-from textveil.cli import console, progress, synthesis
+from textveil.cli import console, corpus_plan, progress, synthesis
 from textveil.cli.decorators import add, group, verb
-from textveil.cli.options import RELEASE_OPTIONS, TypedOptions
+from textveil.cli.options import RELEASE_OPTIONS, SHARED_OPTIONS, TypedOptions
 from textveil.cli.session_options import STORE_VARIABLE
 from textveil.cli.statement_options import StatementForm
 from textveil.cli.texts import check_public
 from textveil.corpus import FinishedRelease, RowOptions, release, runs
+from textveil.corpus.roles import require_roles
 from textveil.corpus.synthesis_folder import finish_synthesis, is_synthesis, verify_synthesis
 from textveil.errors import ConfigError, InputError
 from textveil.files import formats
+from textveil.files.storage import find_files
 from textveil.library import Library
 
 corpus = group(
     "Privatize whole corpora: files, folders and object stores, resumable, with one statement.",
+    "textveil corpus plan letters.jsonl",
     "textveil corpus run letters.jsonl --field body --id id --output released/",
     "textveil corpus verify released/",
     panel="Privatize texts",
 )
 """The verbs about corpora."""
+
+add(corpus, corpus_plan.plan, "plan")
 
 Folder = Annotated[
     str,
@@ -61,6 +66,7 @@ KeyFile = Annotated[
 @verb(
     "textveil corpus run letters.jsonl --field body --id id --output released/",
     "textveil corpus run letters.jsonl --field body --id id --output released/ --resume",
+    "textveil corpus run comments.csv --field comment --id id --keep stars -O kept/",
     (
         "textveil corpus run letters.jsonl notes.csv --field body --id-from-row --others drop "
         "--output shared/"
@@ -80,8 +86,8 @@ KeyFile = Annotated[
     options=RELEASE_OPTIONS,
     fields={"how": (runs.run,), "rows": (RowOptions,)},
     brief=(
-        *("output", "fields", "id", "id_from_row", "others", "subject", "jobs", "resume"),
-        *("profile", "mechanism", "epsilon"),
+        *("output", "fields", "id", "id_from_row", "keep", "others", "subject", "jobs", "resume"),
+        *("profile", "epsilon"),
     ),
     on=corpus,
 )
@@ -145,6 +151,9 @@ def run(
     options = RowOptions(
         ids="row" if id_from_row else "content" if id_from_content else "column", **rows
     )
+    output, more = how.get("output"), _spell_options(typed)
+    if output is None or not how.get("resume"):  # of a finished release no input is read
+        require_roles(inputs, find_files(inputs)[0], options, output, more)
     try:
         with progress.show_bars() as report:
             finished = runs.run(
@@ -153,7 +162,7 @@ def run(
                 options=options,
                 key_file=key_file,
                 store=store,
-                report=report,
+                report=lambda step, *amounts: None if step == "rows" else report(step, *amounts),
                 **how,
             )
     except (KeyboardInterrupt, SystemExit):
@@ -161,6 +170,17 @@ def run(
         raise
     if statement_form.form != "quiet":
         console.note(console.wrap("\n".join(_describe_release(finished, statement_form))))
+
+
+def _spell_options(typed: TypedOptions) -> list[str]:
+    """Returns typed options that a proposed command line repeats, and no text."""
+    return [
+        word
+        for name in ("profile", "mechanism", "epsilon", "risk", "unit", "library")
+        for option in (SHARED_OPTIONS[name],)
+        if (value := typed.values.get(option.path or "")) is not None
+        for word in (option.flag, value)
+    ]
 
 
 @verb(

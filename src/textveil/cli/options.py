@@ -53,6 +53,7 @@ class SharedOption:
         default_text: the default as the help shows it.
         minimum: the least value.
         envvar: the environment variable that gives it, too.
+        may_lack: whether the verb says itself that it is missing, together with all else.
     """
 
     help: str
@@ -67,6 +68,7 @@ class SharedOption:
     default_text: str | bool = True
     minimum: float | None = None
     envvar: str | None = None
+    may_lack: bool = False
 
     def resolve_value(self, typed: str) -> str:
         """Returns the value that typed text stands for.
@@ -397,6 +399,11 @@ FIELD_OPTIONS: dict[str, dict[str, SharedOption]] = {
         "others": SharedOption(
             help="Copy or drop all other fields. With drop only the id and the texts are released."
         ),
+        "keep": SharedOption(
+            metavar="NAME",
+            help="Copy this other field and drop those not named; repeatable. No statement covers "
+            "a copied field.",
+        ),
         "whole": SharedOption(help="Take each .txt file as one text."),
         "placeholders": SharedOption(
             help="Count placeholders in each text, or give a value the same one in all rows of a "
@@ -411,7 +418,10 @@ FIELD_OPTIONS: dict[str, dict[str, SharedOption]] = {
     },
     "run": {
         "output": SharedOption(
-            metavar="FOLDER", help="The folder of the release, empty or new, or a URI."
+            flag="--output -O",
+            metavar="FOLDER",
+            help="The folder of the release, empty or new, or a URI.",
+            may_lack=True,
         ),
         "executor": SharedOption(
             metavar="local|ray|spark",
@@ -458,7 +468,7 @@ def build_field_parameters(owner: Callable[..., Any], *names: str) -> dict[str, 
     for name in names or table:
         shared, default = table[name], signature(owner).parameters[name].default
         kind, minimum = _read_kind(hints[name])
-        required = default is Parameter.empty
+        required = default is Parameter.empty and not shared.may_lack
         option = replace(
             shared,
             flag=shared.flag or f"--{name.replace('_', '-')}",
@@ -475,6 +485,8 @@ def build_field_parameters(owner: Callable[..., Any], *names: str) -> dict[str, 
 
 def _spell_default(default: Any) -> str | bool:
     """Formats a default for the help; False for none."""
+    if default is Parameter.empty:
+        return False
     return f"{default:g}" if isinstance(default, float) else str(default or "") or False
 
 

@@ -168,6 +168,7 @@ class DisplaySchedule:
         self._due = self._start + SHOW_AFTER_SECONDS
         self._is_open = self._is_over = False
         self._name, self._first, self._since, self._done, self._total = "", 0, self._start, 0, 0
+        self._advance: tuple[int, float] | None = None
 
     def report(self, name: str, done: int, total: int) -> None:
         """Records progress; see `ProgressCallback`."""
@@ -176,6 +177,9 @@ class DisplaySchedule:
                 return
             if name != self._name or done < self._done:
                 self._name, self._first, self._since = name, done, self.clock()
+                self._advance = None
+            elif done > self._done and self._advance is None:
+                self._advance = done, self.clock()
             self._done, self._total = done, total
             self.display.step(name, done, total)
         # Outside of the lock, which `update` takes, too.
@@ -206,6 +210,9 @@ class DisplaySchedule:
 
     def _estimate_remaining(self, now: float) -> float | None:
         amount, spent = self._done - self._first, now - self._since
+        if self._advance is not None and self._done > self._advance[0]:
+            # From the first progress on: before that, models and tables were loaded.
+            amount, spent = self._done - self._advance[0], now - self._advance[1]
         if amount <= 0 or spent < 1 or self._done >= self._total:
             return None
         return (self._total - self._done) * spent / amount

@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
 from textveil.corpus.release_key import KeyHandle
+from textveil.corpus.row_progress import forward_rows, share_counter
 from textveil.errors import ConfigError, TextveilError
 from textveil.runtime import limit_threads
 
@@ -28,6 +29,9 @@ Result = TypeVar("Result")
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 """Environment variables that linear algebra libraries read when they are loaded."""
 
+
+COUNT_SECONDS = 0.5
+"""Seconds between looks at the rows that workers have counted."""
 
 MAX_RETRIES = 3
 """The most consecutive deaths of processes in a corpus run."""
@@ -90,6 +94,7 @@ class LocalExecutor:
         self._threads = max(1, count_cores() // workers) if threads is None else threads
         self._pool: ProcessPoolExecutor | None = None
         if workers > 1:
+            self._counter = get_context("spawn").Value("q", 0)
             self._pipe_reader, self._pipe_writer = get_context("spawn").Pipe(duplex=False)
             self._start()
 
@@ -99,7 +104,7 @@ class LocalExecutor:
             self.workers,
             mp_context=context,
             initializer=_start_worker,
-            initargs=(self._threads, self._pipe_reader),
+            initargs=(self._threads, self._pipe_reader, self._counter),
         )
 
     def map(
@@ -152,9 +157,23 @@ class LocalExecutor:
             waiting[future] = unfinished.pop()
             # One item waits behind each that is drawn, so that no process is idle between two.
             if len(waiting) >= 2 * self.workers:
-                yield from _yield_done(waiting)
+                yield from self._yield_done(waiting)
         while waiting:
-            yield from _yield_done(waiting)
+            yield from self._yield_done(waiting)
+
+    def _yield_done(self, waiting: dict[Future[Result], Item]) -> Iterator[tuple[Item, Result]]:
+        """Yields the results that are ready, at least one.
+
+        They are removed from `waiting`. Meanwhile the rows that workers count are passed on.
+        """
+        done: set[Future[Result]] = set()
+        while not done:
+            done = wait(waiting, timeout=COUNT_SECONDS, return_when=FIRST_COMPLETED).done
+            forward_rows(self._counter)
+        for future in done:
+            # Before the item is removed: where its process died, it must be drawn again.
+            result = future.result()
+            yield waiting.pop(future), result
 
     def share_key(self, secret: KeyHandle) -> KeyHandle:
         """Returns the secret's handle itself.
@@ -213,18 +232,7 @@ def _take_items(unfinished: list[Item], remaining: Iterator[Item]) -> Iterator[I
     yield from remaining
 
 
-def _yield_done(waiting: dict[Future[Result], Item]) -> Iterator[tuple[Item, Result]]:
-    """Yields the results that are ready, at least one.
-
-    They are removed from `waiting`.
-    """
-    for future in wait(waiting, return_when=FIRST_COMPLETED).done:
-        # Before the item is removed: where its process died, it must be drawn again.
-        result = future.result()
-        yield waiting.pop(future), result
-
-
-def _start_worker(threads: int, pipe: connection.Connection) -> None:
+def _start_worker(threads: int, pipe: connection.Connection, counter: Any) -> None:
     """Sets up a worker process.
 
     It leaves ctrl-c to its parent, and ends when its parent does.
@@ -235,6 +243,7 @@ def _start_worker(threads: int, pipe: connection.Connection) -> None:
     threading.Thread(target=_exit_with_parent, args=(pipes,), daemon=True).start()
     warnings.simplefilter("ignore")  # the parent has said them
     limit_threads(threads)
+    share_counter(counter)
 
 
 def _exit_with_parent(pipes: list[Any]) -> None:

@@ -29,6 +29,7 @@ from textveil.config import Config
 from textveil.corpus.loss_histogram import LossHistogram, compute_loss
 from textveil.corpus.mapping import MappingStore, SubjectMapping
 from textveil.corpus.release_key import KeyHandle, compute_mark
+from textveil.corpus.row_progress import count_rows
 from textveil.corpus.rows import Labels, RowOptions
 from textveil.corpus.survey import UNBOUNDED, PartCut, build_row_hash, update_hash
 from textveil.errors import ConfigError, InputError
@@ -265,6 +266,7 @@ class _PartState:
                 )
                 totals[:] = totals[0] + 1, totals[1] + micro, totals[2] + words
             self.rows += len(batch)
+            count_rows(len(batch))
             self.copied += _count_words(self._yield_copied(batch))
             is_whole = isinstance(self.privatizer, TextPrivatizer)
             yield (
@@ -458,7 +460,7 @@ class _HashingStream:
 
 @dataclass(frozen=True, kw_only=True)
 class LibraryCheck:
-    """Refuses texts that stand in the library of a run, before any is drawn.
+    """Finds texts that stand in the library of a run, before any is drawn.
 
     Attributes:
         config: resolved options of whole texts.
@@ -468,15 +470,14 @@ class LibraryCheck:
     config: Config = field(repr=False)
     run: str
 
-    def __call__(self, texts: Sequence[str]) -> None:
-        """Refuses texts.
+    def __call__(self, texts: Sequence[str]) -> list[int]:
+        """Returns the places of the texts that stand in the library.
 
         Raises:
-            InputError: one stands in the library.
+            InputError: a text is no valid Unicode.
         """
         privatizer = _build_privatizer(self.config, self.run)
-        if isinstance(privatizer, TextPrivatizer):
-            privatizer.refuse(texts)
+        return privatizer.find_known(texts) if isinstance(privatizer, TextPrivatizer) else []
 
 
 _PRIVATIZERS: dict[str, Privatizer | TextPrivatizer] = {}

@@ -97,7 +97,7 @@ def publish(
     *,
     source: Mapping[str, Any],
     texts: Sequence[str],
-    other_fields: Sequence[str],
+    copied: Mapping[str, str],
     inputs: int,
 ) -> FinishedRelease:
     """Writes the statement and the manifest of a complete run.
@@ -111,7 +111,7 @@ def publish(
         options: which fields are what.
         source: the digest of the table, or what is said of the library.
         texts: the fields with texts.
-        other_fields: the fields that nothing names.
+        copied: the fields that are copied, with the reason why somebody may be found by one.
         inputs: how many files there were.
 
     Raises:
@@ -135,7 +135,6 @@ def publish(
                 text_counts[name] += many
             yield record
 
-    copied = tuple(other_fields) if options.others == "copy" else ()
     statement = _build_statement(yield_records(), config, options, copied)
     if options.subject is not None:
         statement.subjects = sum_subjects(corpus_run.read_subjects(part) for part in parts)
@@ -195,13 +194,14 @@ def _build_statement(
     records: Iterator[dict[str, Any]],
     config: Config,
     options: RowOptions,
-    copied: tuple[str, ...],
+    copied: Mapping[str, str],
 ) -> CorpusStatement | WholeTextStatement:
     """Adds the records up to the statement about words, or about whole texts."""
-    others = (*options.labels_to_copy, *copied)
+    others = tuple(copied)
     losses: dict[str, Any] = {
         "subject": options.subject,
         "others": others,
+        "identifiers": {name: why for name, why in copied.items() if why},
         "equal": options.ids == "content",
     }
     if config.texts.unit != "word":
@@ -402,7 +402,7 @@ def describe_options(options: RowOptions) -> dict[str, Any]:
         "subject": options.subject,
         "query": options.query,
         "whole": options.whole,
-        "dropped_fields": options.others == "drop",
+        "dropped_fields": options.drops_others,
         "placeholders": options.placeholders,
         "session": options.session,
     }

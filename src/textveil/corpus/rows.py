@@ -28,11 +28,12 @@ class RowOptions:
 
     Attributes:
         fields: those with texts; none for the field `text`, or the only one that can have some.
-        id: the one that tells rows apart; None where `ids` is not "column".
+        id: the one that tells rows apart; None where `ids` is not "column". A run needs one.
         ids: what tells texts apart.
         subject: the one that says whom a text is about; None without one.
         query: the one that says what a text is for; None without one.
         others: what becomes of the others: "copy", "drop", or "" where there must be none.
+        keep: others that are copied, and the rest is dropped; not with `others`.
         whole: whether a .txt is one text.
         placeholders: "document" counts them in each text; "subject" gives a value of a subject the
             same one in all texts about it, which shows that they name the same. For configurations
@@ -47,23 +48,29 @@ class RowOptions:
     subject: str | None = None
     query: str | None = None
     others: Literal["", "copy", "drop"] = ""
+    keep: tuple[str, ...] = ()
     whole: bool = False
     placeholders: Literal["document", "subject"] = "document"
     session: str | None = None
 
     def __post_init__(self) -> None:
-        if (self.ids == "column") != (self.id is not None):
-            raise ConfigError(
-                "a corpus needs an id for each row, so that a part that is drawn again is the "
-                "same release: give --id NAME, the column with an id for each row, or "
-                "--id-from-row, or --id-from-content"
-            )
+        if self.ids != "column" and self.id is not None:
+            raise ConfigError("give one of --id, --id-from-row and --id-from-content")
         names = [*self.fields, *self.labels]
         if len({*names}) < len(names):
             duplicate = next(name for i, name in enumerate(names) if name in names[:i])
             raise ConfigError(
                 "--field, --id, --subject and --query must name different fields; two name "
                 f"{quote(duplicate)}"
+            )
+        if self.keep and self.others:
+            raise ConfigError(
+                "--keep copies the fields that it names and drops the rest: leave out --others"
+            )
+        if conflicts := [name for name in self.keep if name in self.fields]:
+            raise ConfigError(
+                f"--keep copies a field unprotected, and --field names {quote(conflicts[0])}, too: "
+                "name it in one of the two"
             )
         if self.placeholders == "subject" and (self.subject is None or self.ids == "content"):
             raise ConfigError(
@@ -119,13 +126,20 @@ class RowOptions:
 
     @property
     def labels_to_copy(self) -> tuple[str, ...]:
-        """The read fields, apart from texts, that are copied unchanged."""
-        return tuple(name for name in self.labels if self.others != "drop" or name == self.id)
+        """The fields with a name here, apart from texts, that are copied unchanged."""
+        labels = (name for name in self.labels if not self.drops_others or name == self.id)
+        return tuple(dict.fromkeys((*labels, *self.keep)))
+
+    @property
+    def drops_others(self) -> bool:
+        """A flag: fields without a name here are dropped."""
+        return self.others == "drop" or bool(self.keep)
 
     def find_option(self, field: str) -> str:
         """Returns the option that names a field."""
         options = {"--id": self.id, "--subject": self.subject, "--query": self.query}
-        return next((option for option, name in options.items() if name == field), "--field")
+        option = next((option for option, name in options.items() if name == field), "--field")
+        return "--keep" if option == "--field" and field in self.keep else option
 
     def describe_source(self, path: str) -> TextSource:
         """Opens a file's description, with its fields.
@@ -136,22 +150,23 @@ class RowOptions:
         description = find_source(
             path, field=self.fields[0] if self.fields else None, whole=self.whole
         )
-        if self.labels and not description.format.has_fields:
+        if (named := (*self.labels, *self.keep)) and not description.format.has_fields:
             raise ConfigError(
-                f"a .txt file has no fields, such as {quote(self.labels[0])}; leave out --id, "
-                "--subject and --query"
+                f"a .txt file has no fields, such as {quote(named[0])}; leave out --id, "
+                "--subject, --query and --keep"
             )
-        if conflicts := [name for name in self.labels if name in description.columns.texts]:
-            raise ConfigError(
-                "--id, --subject and --query must not name the field of the texts, and "
-                f"{self.find_option(conflicts[0])} names {quote(conflicts[0])}, too"
-            )
+        self.require_other_fields(description.columns.texts)
         texts = (
             self.fields
             if description.format.has_fields and self.fields
             else description.columns.texts
         )
-        columns = TextColumns(texts=texts, labels=self.labels, guessed=description.columns.guessed)
+        columns = TextColumns(
+            texts=texts,
+            labels=self.labels,
+            guessed=description.columns.guessed,
+            copies=tuple(name for name in self.keep if name not in self.labels),
+        )
         return TextSource(
             path=path,
             ending=description.ending,
@@ -159,6 +174,18 @@ class RowOptions:
             packing=description.packing,
             columns=columns,
         )
+
+    def require_other_fields(self, texts: Sequence[str]) -> None:
+        """Refuses options that name a field of the texts for something else.
+
+        Raises:
+            ConfigError: one does.
+        """
+        if conflicts := [name for name in (*self.labels, *self.keep) if name in texts]:
+            raise ConfigError(
+                "--id, --subject, --query and --keep must not name the field of the texts, and "
+                f"{self.find_option(conflicts[0])} names {quote(conflicts[0])}, too"
+            )
 
     def select_fields(self, columns: TextColumns, *, anew: bool = False) -> tuple[str, ...] | None:
         """Returns the fields to write; None for all, in rows as they stand in the file.
@@ -168,11 +195,12 @@ class RowOptions:
             anew: write rows anew where all fields are known, because spaces and ends of lines
                 around a text are a part of it.
         """
-        if self.others == "copy" or (not self.others and not anew):
+        if not self.drops_others and (self.others or not anew):
             return None
-        if not self.others:
+        if not self.drops_others:
             return (*self.labels, *columns.texts)
-        return (*(() if self.id is None else (self.id,)), *columns.texts)
+        ids = () if self.id is None else (self.id,)
+        return tuple(dict.fromkeys((*ids, *columns.texts, *self.keep)))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,6 +13,7 @@ was.
 """
 
 import json
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
@@ -21,6 +22,7 @@ from typing import Any
 
 from textveil.config import Config
 from textveil.corpus import release
+from textveil.corpus.columns import find_identifiers
 from textveil.corpus.executors import MAX_RETRIES, Executor, LocalExecutor, count_cores
 from textveil.corpus.mapping import SQLITE_SCHEME, MappingStore, StoreAddress
 from textveil.corpus.part_worker import LibraryCheck, Part, PartWorker
@@ -34,18 +36,33 @@ from textveil.corpus.plan import (
     start_run,
 )
 from textveil.corpus.release import FinishedRelease
+from textveil.corpus.roles import describe_others, require_roles
+from textveil.corpus.row_progress import listen_to_rows
 from textveil.corpus.rows import RowOptions
 from textveil.corpus.survey import FileSurvey, FileSurveyor, InputFile, require_unique
-from textveil.errors import ConfigError, InputError, list_names, quote_file, quote_short
+from textveil.errors import (
+    ConfigError,
+    InputError,
+    TextveilWarning,
+    list_names,
+    quote,
+    quote_file,
+    quote_short,
+)
 from textveil.files import storage, text_streams
 from textveil.files.fields import list_titles
+from textveil.guarantee import join_parts
 from textveil.pipeline import Privatizer, TextPrivatizer, load_privatizer, resolve_budget
+from textveil.render import clean_name
 
 PART_ROWS = 20_000
 """The default number of rows of a part."""
 
 ProgressCallback = Callable[[str, int, int], None]
-"""Callback for progress: a step's name, the amount done, the total."""
+"""Callback for progress: a step's name, the amount done, the total.
+
+`rows` are those of finished parts, `rows drawn` also those of parts that are being drawn.
+"""
 
 
 def run(  # noqa: PLR0913 - most are options, given by keyword
@@ -107,6 +124,9 @@ def run(  # noqa: PLR0913 - most are options, given by keyword
     config = resolve_budget(config)  # once, so that all processes draw under one epsilon
     output_storage = storage.Storage(str(output))
     paths = _find_inputs(inputs, output_storage)
+    if not output_storage.has_file(MANIFEST_FILE):
+        names = [inputs] if isinstance(inputs, str | Path) else inputs
+        require_roles([*map(str, names)], paths[0], options, str(output))
     key = find_key_path(output_storage, key_file)
     # made here although others draw: what is wrong with the options is then said by this process,
     # and once
@@ -148,7 +168,13 @@ def run(  # noqa: PLR0913 - most are options, given by keyword
                     mapping.forget(corpus_run.name)
                 release.end_run(output_storage, key)
             raise
-        parts = _build_parts(files, surveys)
+        parts, other_fields = _build_parts(files, surveys), _list_other_fields(surveys)
+        copied = find_identifiers(
+            paths,
+            (*options.labels_to_copy, *(other_fields if options.others == "copy" else ())),
+            exempt=options.id,
+        )
+        _warn_of_identifiers(copied, options)
         part_worker = PartWorker(
             config=config,
             options=options,
@@ -167,7 +193,7 @@ def run(  # noqa: PLR0913 - most are options, given by keyword
             texts=tuple(
                 dict.fromkeys(name for survey in surveys.values() for name in survey.texts)
             ),
-            other_fields=_list_other_fields(surveys),
+            copied=copied,
             inputs=len(files),
         )
         # Only now: until the manifest is written, the run may need its key to go on.
@@ -277,19 +303,30 @@ def _survey_files(
     """
     options = surveyor.options
     result: dict[int, FileSurvey] = {}
+    read_rows = 0
+
+    def report_rows(rows: int) -> None:
+        nonlocal read_rows
+        read_rows += rows
+        if len(files) == 1:  # of more, the files are counted
+            report("rows read", read_rows, 0)
+
     report("files read", 0, len(files))
-    for file, file_survey in executor.map(surveyor, files):
-        result[file.number] = file_survey
-        report("files read", len(result), len(files))
+    with listen_to_rows(report_rows):
+        for file, file_survey in executor.map(surveyor, files):
+            result[file.number] = file_survey
+            report("files read", len(result), len(files))
     if options.id is not None:
         require_unique(surveyor.marks)
     other_fields = _list_other_fields(result)
-    if other_fields and not options.others:
-        count = f"{len(other_fields)} field{'' if len(other_fields) == 1 else 's'}"
+    if other_fields and not (options.others or options.keep):
+        say = describe_others(list_titles(other_fields), len(other_fields))
+        raise ConfigError(f"the rows need {say}")
+    absent = [name for name in options.keep if all(name in s.absent for s in result.values())]
+    if absent and any(survey.parts for survey in result.values()):
         raise ConfigError(
-            f"the rows have {count} that no option names "
-            f"({list_names(list_titles(other_fields))}): copy them unchanged, which no statement "
-            "covers (--others copy), or leave them out (--others drop)"
+            f"no row has a value in the field {quote(absent[0])} (--keep): leave it out, or name "
+            f"another. Other fields: {list_names(list_titles(other_fields))}"
         )
     corpus_run.require_same_input(files, result)
     return result
@@ -332,11 +369,35 @@ def _draw_parts(
         if part.number not in records or sizes.get(part.name) != records[part.number]["bytes"]
     ]
     total = sum(part.cut.rows for part in parts)
-    rows = total - sum(part.cut.rows for part in missing)
-    report("rows", rows, total)
-    for part, _ in executor.map(part_worker, missing):
-        rows += part.cut.rows
-        report("rows", rows, total)
+    done = counted = total - sum(part.cut.rows for part in missing)
+
+    def report_rows(rows: int) -> None:
+        nonlocal counted
+        # A part that is drawn again, because its process died, counts twice.
+        counted = min(counted + rows, total)
+        report("rows drawn", max(done, counted), total)
+
+    report("rows", done, total)
+    with listen_to_rows(report_rows):
+        report_rows(0)
+        for part, _ in executor.map(part_worker, missing):
+            done += part.cut.rows
+            report("rows", done, total)
+            report_rows(0)
+
+
+def _warn_of_identifiers(copied: Mapping[str, str], options: RowOptions) -> None:
+    """Warns of copied fields by which somebody may be found."""
+    fields = join_parts([f"{clean_name(name)} ({why})" for name, why in copied.items() if why])
+    if not fields:
+        return
+    advice = "name those that may go with --keep" if options.others != "drop" else "leave them out"
+    warnings.warn(
+        f"a person may be found by fields that are copied unchanged: {fields}. No statement covers "
+        f"them; {advice}",
+        TextveilWarning,
+        stacklevel=3,
+    )
 
 
 def _reuse_release(
@@ -369,6 +430,8 @@ def _reuse_release(
     ]
     if options.fields and list(options.fields) != document["fields"]:
         differing.append("fields")
+    if options.drops_others and list(options.labels_to_copy) != document["copied_fields"]:
+        differing.append("copied_fields")
     if differing:
         raise ConfigError(
             f"the output folder {quote_file(output.uri)} holds a finished release with other "

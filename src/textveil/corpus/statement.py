@@ -11,7 +11,7 @@ goes (`release`).
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import BytesIO
 from typing import Any, ClassVar, Self
 
@@ -59,6 +59,7 @@ class ReleaseLosses(ABC):
             row is about.
         subject: the name of that field.
         others: fields that are copied and not covered.
+        identifiers: those of them by which somebody may be found, with the reasons.
         copied: the number of words in those fields.
         equal: whether equal texts have equal releases.
     """
@@ -67,6 +68,7 @@ class ReleaseLosses(ABC):
     subjects: LossHistogram | None = None
     subject: str | None = None
     others: tuple[str, ...] = ()
+    identifiers: Mapping[str, str] = field(default_factory=dict)
     copied: int = 0
     equal: bool = False
 
@@ -232,7 +234,11 @@ class ReleaseLosses(ABC):
         words = "with no words"
         if self.copied:
             words = f"{format_count(self.copied, 'word')}, and nothing is claimed for them"
-        return {"copied": f"The {fields} {names} {clause}: {words}."}
+        sentence = f"The {fields} {names} {clause}: {words}."
+        if self.identifiers:
+            found = [f"{clean_name(name)} ({why})" for name, why in self.identifiers.items()]
+            sentence += f" A person may be found by {join_parts(found)}."
+        return {"copied": sentence}
 
     def _describe_equality(self) -> dict[str, str]:
         if not self.equal:
@@ -293,6 +299,7 @@ class CorpusStatement(ReleaseLosses):
             "losses": {name: amounts.to_json() for name, amounts in self.losses.items()},
             "words": self.count_words(),
             "copied_fields": list(self.others),
+            "identifying_fields": dict(self.identifiers),
             "equal_texts_are_alike": self.equal,
             "placeholders_of_a_subject_are_alike": self.alike,
             "mapping_is_kept": self.kept,

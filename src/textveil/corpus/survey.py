@@ -6,7 +6,7 @@ In: a file, and which of its fields are what. Out: its parts; marks of its ids, 
 Not here: which parts are missing (`plan`), and the drawing (`part_worker`).
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from io import BytesIO
@@ -18,11 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from textveil.corpus.release_key import KeyHandle, compute_mark
+from textveil.corpus.row_progress import count_rows
 from textveil.corpus.rows import Labels, RowOptions
 from textveil.errors import ConfigError, InputError, MissingExtra, TextveilError, UnknownName
 from textveil.files import Batch, formats
 from textveil.files.fields import UnknownField
 from textveil.files.format_contract import BATCH_CHARACTERS, BATCH_ROWS
+from textveil.files.formats import TextSource
 from textveil.files.storage import Storage
 
 Marks = NDArray[np.uint64]
@@ -39,6 +41,9 @@ MAX_PART_CHARACTERS = 1 << 25
 
 However few rows it has.
 """
+
+MAX_SHOWN_ROWS = 20
+"""The most rows that an error lists."""
 
 UNBOUNDED = 1 << 62
 """The characters of a part or batch of whole texts: its rows must not follow from their lengths."""
@@ -88,6 +93,7 @@ class FileSurvey:
         packing: how it is compressed.
         texts: the fields with texts.
         others: fields that nothing names.
+        absent: fields to keep of which no row has a value.
         digest: of all bytes of the file; only whoever has the key can check a guess with it.
     """
 
@@ -96,6 +102,7 @@ class FileSurvey:
     packing: str
     texts: tuple[str, ...]
     others: tuple[str, ...]
+    absent: tuple[str, ...]
     digest: str
 
 
@@ -110,14 +117,14 @@ class FileSurveyor:
         rows: of a part.
         key: of the release.
         marks: the folder for marks of ids.
-        check: refuses texts that may not be released; None for none.
+        check: finds texts that may not be released, by their places; None for none.
     """
 
     options: RowOptions
     rows: int
     key: KeyHandle
     marks: Storage
-    check: Callable[[Sequence[str]], None] | None = None
+    check: Callable[[Sequence[str]], Sequence[int]] | None = None
 
     def __call__(self, file: InputFile) -> FileSurvey:
         """Surveys a file, and returns its parts.
@@ -156,6 +163,7 @@ class FileSurveyor:
         is_whole = self.check is not None
         limit = UNBOUNDED if is_whole else MAX_PART_CHARACTERS
         at, file_hash = 0, build_row_hash(key)
+        absent, known_rows = {*source.columns.copies}, list[int]()
         ordered = source.format.is_packable  # read from front to back, all of it
         with formats.open_file(
             source.path,
@@ -171,19 +179,22 @@ class FileSurveyor:
             ):
                 labels = Labels.read(batch, self.options, file=file.number, first=first + rows)
                 if self.check is not None:
-                    for name in source.columns.texts:
-                        self.check([text for text in batch.get_values(name) if text is not None])
+                    known_rows += _find_known_rows(self.check, batch, source, first + rows)
                 if self.options.id is not None:
                     marks += b"".join(compute_mark(key, "id", row_id) for row_id in labels.ids)
                 characters += update_hash(
                     content, batch, (*source.columns.texts, *source.columns.labels)
                 )
                 other_fields |= batch.other_fields
+                absent -= {name for name in absent if any(batch.get_values(name))}
+                count_rows(len(batch))
                 rows, at = rows + len(batch), batch.end
                 if rows >= self.rows or characters >= limit:
                     end_part(at)
         if rows or (at > start and not parts):
             end_part(at)
+        if known_rows:
+            raise InputError(_describe_known(known_rows))
         if not ordered:  # of the columns only some were read
             _hash_file(source.path, file_hash)
         if self.options.id is not None:
@@ -194,8 +205,30 @@ class FileSurveyor:
             packing=source.packing,
             texts=source.columns.texts,
             others=tuple(sorted(other_fields)),
+            absent=tuple(name for name in source.columns.copies if name in absent and parts),
             digest=file_hash.hexdigest(),
         )
+
+
+def _find_known_rows(
+    check: Callable[[Sequence[str]], Sequence[int]], batch: Batch, source: TextSource, first: int
+) -> Iterator[int]:
+    """Yields the numbers of rows with a text that may not be released, counted from 1."""
+    values = {name: batch.get_values(name) for name in source.columns.texts}
+    texts = [(row, text) for v in values.values() for row, text in enumerate(v) if text is not None]
+    found = {texts[place][0] for place in check([text for _, text in texts])}
+    yield from (first + row + 1 for row in sorted(found))
+
+
+def _describe_known(rows: Sequence[int]) -> str:
+    shown = ", ".join(f"{row:,}" for row in rows[:MAX_SHOWN_ROWS])
+    more = f" and {len(rows) - MAX_SHOWN_ROWS:,} more" if len(rows) > MAX_SHOWN_ROWS else ""
+    has, them = ("1 row has", "it") if len(rows) == 1 else (f"{len(rows):,} rows have", "them")
+    return (
+        "a library must be made without the texts that are released, and "
+        f"{has} a text that stands in it (row {shown}{more}): leave {them} out, or make a library "
+        "from public texts alone"
+    )
 
 
 def _hash_file(path: str | Path, hasher: Any) -> None:

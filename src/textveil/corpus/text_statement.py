@@ -49,6 +49,7 @@ class WholeTextStatement(ReleaseLosses):
             "losses": {name: amounts.to_json() for name, amounts in self.losses.items()},
             "words": {},
             "copied_fields": list(self.others),
+            "identifying_fields": dict(self.identifiers),
             "equal_texts_are_alike": self.equal,
             "placeholders_of_a_subject_are_alike": False,
             "mapping_is_kept": False,

@@ -10,6 +10,8 @@ from textveil.detect.bounds import split_sentences
 from textveil.detect.detection import Detection, expand_types
 from textveil.detect.detections import Detections
 from textveil.detect.detectors import load_detector
+from textveil.detect.keyvalue.field_names import classify_key
+from textveil.detect.keyvalue.field_names import is_person as is_person_key
 from textveil.detect.liveness import signal_progress
 from textveil.detect.markup import find_opaque_ranges
 from textveil.detect.normalization import (
@@ -59,12 +61,14 @@ __all__ = [
     "PrivateValue",
     "Span",
     "ValueIndex",
+    "classify_key",
     "collect_words",
     "expand_types",
     "find_core_atoms",
     "find_name_parts",
     "find_opaque_ranges",
     "get_beginnings",
+    "is_person_key",
     "list_possible_forms",
     "load_detector",
     "may_be_name",

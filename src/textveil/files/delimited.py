@@ -78,9 +78,7 @@ class Delimited(LineFormat):
         """Yields a row for each record after the first."""
         if not head.names:
             return
-        places = {
-            name: _find_column(head.names, name) for name in (*columns.texts, *columns.labels)
-        }
+        places = {name: _find_column(head.names, name) for name in columns.all}
         texts = {places[name] for name in columns.texts}
         other_places = [i for i, name in enumerate(head.names) if name not in places]
         other_names = tuple(head.names[i] for i in other_places)

@@ -34,11 +34,18 @@ class TextColumns(NamedTuple):
         labels: others that are read: strings, whole numbers or null.
         guessed: whether the field of the texts was taken because no other has strings; every row
             must then confirm it.
+        copies: others that are copied, of any type; rows may lack them where rows may differ.
     """
 
     texts: tuple[str, ...] = (DEFAULT_FIELD,)
     labels: tuple[str, ...] = ()
     guessed: bool = False
+    copies: tuple[str, ...] = ()
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """All fields that are asked for, each once."""
+        return tuple(dict.fromkeys((*self.texts, *self.labels, *self.copies)))
 
 
 class Batch(Protocol):
@@ -64,7 +71,7 @@ class Batch(Protocol):
     def get_values(self, name: str) -> list[str | None]:
         """Returns the values of a requested field, one per row.
 
-        Numbers as they are written.
+        Numbers as they are written; None where a row lacks a kept field.
         """
         ...
 
@@ -168,8 +175,8 @@ class Format(Protocol):
             head: of the file that the rows come from.
             replacements: rows and their new texts.
             target: where they go.
-            only: the fields that are written; None for all, which are as they were in all but their
-                texts.
+            only: the fields that are written, where a row has them; None for all, which are as they
+                were in all but their texts.
         """
         ...
 

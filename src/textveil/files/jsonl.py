@@ -80,10 +80,13 @@ def _read_object(line: str, number: int) -> dict[str, Any]:
 
 def _build_row(number: int, line: str, columns: TextColumns) -> FileRow:
     members = _read_members(line, number)
-    names = {*columns.texts, *columns.labels}
+    names = columns.all
     other_members = [member for member in members if member[0] not in names]
     _confirm_field(number, line, columns, other_members)
-    cells = {name: _build_cell(number, line, columns, members, name) for name in names}
+    present = {str(name) for name, *_ in members} | {*columns.texts, *columns.labels}
+    cells = {
+        name: _build_cell(number, line, columns, members, name) for name in names if name in present
+    }
     other_values = [
         value if isinstance(value, str) else line[start:end]
         for _, value, start, end in other_members
@@ -118,9 +121,11 @@ def _build_cell(
         raise UnknownField(name, [str(item) for item, *_ in members], len(matches), number)
     _, value, start, end = matches[0]
     # The decoder kept nothing of a number (`_DECODER`), so its digits come from the line.
-    if name in columns.labels and _WHOLE.fullmatch(line, start, end):
+    is_copied = name not in columns.texts and name not in columns.labels
+    is_spelled = is_copied and not (value is None or isinstance(value, str))
+    if is_spelled or (name in columns.labels and _WHOLE.fullmatch(line, start, end)):
         value = line[start:end]
-    if not _is_valid(value):
+    if not is_copied and not _is_valid(value):
         text = name in columns.texts
         kinds = "a string of valid Unicode" if text else "a string, a whole number"
         raise InputError(f"the field {quote(name)} in line {number} must be {kinds}, or null")

@@ -103,7 +103,7 @@ class Parquet:
     ) -> Iterator[ArrowBatch]:
         """Yields rows of each row group, in batches."""
         with _open(file) as table, _convert_errors():
-            column_names, names = (*columns.texts, *columns.labels), table.schema_arrow.names
+            column_names, names = columns.all, table.schema_arrow.names
             self._check_columns(table.schema_arrow, columns)
             other_fields = frozenset(names) - {*column_names}
             end = 0
@@ -167,10 +167,12 @@ class Parquet:
         """Checks that each requested column is there once and readable."""
         import pyarrow as pa
 
-        for name in (*columns.texts, *columns.labels):
+        for name in columns.all:
             matches = [column for column in schema if column.name == name]
             if len(matches) != 1:
                 raise UnknownField(name, schema.names, len(matches))
+            if name not in columns.texts and name not in columns.labels:
+                continue
             strings = _classify(matches[0].type) is FieldContents.STRINGS
             if not strings and (name in columns.texts or not pa.types.is_integer(matches[0].type)):
                 raise ConfigError(

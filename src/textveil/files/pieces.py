@@ -129,7 +129,8 @@ class LineBatch:
 
     def get_values(self, name: str) -> list[str | None]:
         """Returns the values of a field."""
-        return [row.cells[name].value for row in self.rows]
+        cells = (row.cells.get(name) for row in self.rows)
+        return [None if cell is None else cell.value for cell in cells]
 
     def yield_others(self) -> Iterator[str]:
         """Returns the values of all other fields.
@@ -292,7 +293,7 @@ class LineFormat(ABC):
         if only is None:
             return row.replace_texts(texts)
         spellings = row.spell_fields(texts)
-        return self.join_row({name: spellings[name] for name in only})
+        return self.join_row({name: spellings[name] for name in only if name in spellings})
 
 
 def skip_bytes(file: BinaryIO, start: int, read: int = 0) -> None:

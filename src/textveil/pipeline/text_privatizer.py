@@ -241,17 +241,31 @@ class TextPrivatizer:
         Raises:
             InputError: one does, or is not a string of valid Unicode.
         """
+        self.library.refuse([passage for _, passage in self._list_passages(texts)])
+
+    def find_known(self, texts: Sequence[str]) -> list[int]:
+        """Returns the places of texts that stand in the library, whole or with a sentence.
+
+        Raises:
+            InputError: one is not a string of valid Unicode.
+        """
+        passages = self._list_passages(texts)
+        flags = self.library.contains([passage for _, passage in passages])
+        return sorted({passages[i][0] for i in np.flatnonzero(flags).tolist()})
+
+    def _list_passages(self, texts: Sequence[str]) -> list[tuple[int, str]]:
+        """Returns texts, and sentences that may be known, with the places of their texts."""
         check_texts(texts)
-        passages = list(texts)
+        passages = list(enumerate(texts))
         if self.unit == "sentence":
-            for text in texts:
+            for place, text in enumerate(texts):
                 sentences = split_sentences(text)
                 passages += [
-                    sentence
+                    (place, sentence)
                     for sentence in sentences
                     if len(sentences) > 1 and len(sentence.split()) >= MIN_KNOWN_WORDS
                 ]
-        self.library.refuse(passages)
+        return passages
 
     def _release_batch(self, texts: Sequence[str], *, first: int) -> list[TextResult]:
         return call_safely(MECHANISM, self._release_texts, texts, first)
