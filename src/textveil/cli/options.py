@@ -53,6 +53,8 @@ class SharedOption:
         default_text: the default as the help shows it.
         minimum: the least value.
         envvar: the environment variable that gives it, too.
+        callback: gets the context and the value before other options are read, and returns the
+            value; None for nothing.
     """
 
     help: str
@@ -67,6 +69,7 @@ class SharedOption:
     default_text: str | bool = True
     minimum: float | None = None
     envvar: str | None = None
+    callback: Callable[[typer.Context, Any], Any] | None = None
 
     def resolve_value(self, typed: str) -> str:
         """Returns the value that typed text stands for.
@@ -91,6 +94,8 @@ class SharedOption:
             show_default=self.default_text,
             min=self.minimum,
             envvar=self.envvar,
+            callback=self.callback,
+            is_eager=self.callback is not None,
         )
         return Parameter(name, Parameter.KEYWORD_ONLY, default=option, annotation=self.kind)
 
