@@ -8,7 +8,7 @@ COPY pyproject.toml hatch_build.py constraints.txt README.md LICENSE ./
 COPY src src
 RUN python3 -m venv /opt/textveil \
     && /opt/textveil/bin/pip install --no-cache-dir --constraint constraints.txt '.[gateway,store,redis]' \
-    && /opt/textveil/bin/pip uninstall --yes pip
+    && /opt/textveil/bin/pip uninstall --yes setuptools pip
 
 FROM ${BASE}
 LABEL org.opencontainers.image.title="textveil" \
@@ -17,7 +17,7 @@ LABEL org.opencontainers.image.title="textveil" \
 # The owner of the volumes, in mode 0700: a volume that is new takes over both.
 RUN install --directory --owner 10001 --group 10001 --mode 0700 /data /keys
 COPY --from=build /opt/textveil /opt/textveil
-COPY deploy/gateway.yaml /etc/textveil/gateway.yaml
+COPY deploy/image.yaml /etc/textveil/gateway.yaml
 ENV PATH=/opt/textveil/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \
