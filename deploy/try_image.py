@@ -37,7 +37,13 @@ def run(*command: str) -> str:
 
 def build(folder: Path) -> tuple[str, ...]:
     """Builds the image in a folder, and returns the builder's command."""
-    builder = ("buildah", "--root", f"{folder}/storage", "--runroot", f"{folder}/run")
+    builder: tuple[str, ...] = (
+        "buildah",
+        "--root",
+        f"{folder}/storage",
+        "--runroot",
+        f"{folder}/run",
+    )
     builder += ("--storage-driver", "vfs")
     base = str(folder / "base")
     run("mmdebstrap", "--quiet", "--variant=minbase", f"--include={PACKAGES}", SUITE, base)
@@ -153,9 +159,9 @@ def main() -> int:
         layers = measure(builder, folder)
         print(f"{sum(layers):.0f} MB compressed, {layers[0]:.0f} of them the base")
         container = run(*builder, "from", "localhost/textveil")
-        settings = run(*builder, "inspect", "--format", "{{json .Docker.config}}", container)
+        settings = json.loads(run(*builder, "inspect", container))["Docker"]["config"]
         inside = ("unshare", "--mount", "--net", sys.executable, __file__)
-        tried = subprocess.run([*inside, run(*builder, "mount", container), settings])
+        tried = subprocess.run([*inside, run(*builder, "mount", container), json.dumps(settings)])
         run(*builder, "umount", container)
     return tried.returncode or int(sum(layers) > MAX_MEGABYTES)
 

@@ -267,12 +267,13 @@ def test_the_schema_of_values_refuses_secrets_and_what_is_wrong():
     assert schema["properties"].keys() - values.keys() == {"global"}
     for good in ({}, LARGE, {"networkPolicy": {"enabled": False}}):
         validator.validate(chart.merge(values, good))
-    for wrong in (
+    faults: tuple[dict[str, Any], ...] = (
         *({"replicas": 0}, {"replicas": 2}, {"repicas": 1}, {"image": {"tag": 3}}),
         {"config": {"gateway": {"store": "postgresql://user:password@host/veil"}}},
         {"config": {"gateway": {"store-key": "ab" * 32}}},
         {"networkPolicy": {"from": []}},
-    ):
+    )
+    for wrong in faults:
         assert not validator.is_valid(chart.merge(values, wrong)), wrong
 
 
