@@ -199,6 +199,14 @@ def test_check_describes_a_file_with_and_without_a_policy(folder, capsys):
     assert CANARY not in out + err
 
 
+def test_keys_are_those_of_the_policy_in_the_file(folder, capsys):
+    path = write("gateway: {port: 1}\npolicy: {upstream: 'http://h/v1', keys: gateway.keys}\n")
+    assert cli.main(["gateway", "keys", "create", "anna", "--policy", path]) == 0
+    assert (folder / "gateway.keys").exists()
+    assert cli.main(["gateway", "keys", "list", "--policy", path]) == 0
+    assert "anna" in capsys.readouterr().out
+
+
 # ---- what is wrong ---------------------------------------------------------------------------------------------------
 
 WRONG = {
