@@ -20,7 +20,7 @@ ifndef BESIDE
 endif
 # Hundreds of tests start a process, which would otherwise compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help .venv demo test windows-like browser check check-long dist sbom lock lint-workflows format lint types layers deps spelling audit-small reproduce-quick core docs docs-serve bench faults e2e agents litellm check-engines scoreboard precision evidence codebooks audit constants train-masked-lm train-tagger train-reader measure-adapters pieces frequencies codes logit-bounds names lexicon known-persons vocabulary leaves thresholds ablation odds clean
+.PHONY: help .venv demo test windows-like browser check check-long dist sbom lock lint-workflows format lint types layers deps spelling audit-small reproduce-quick core docs docs-serve bench faults e2e agents litellm check-engines scoreboard precision evidence codebooks audit constants train-masked-lm train-tagger train-reader measure-adapters pieces frequencies codes logit-bounds names lexicon known-persons vocabulary leaves thresholds ablation odds image clean
 
 help: ## list the targets
 	@grep -hE '^[.a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([.a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 20
@@ -395,6 +395,10 @@ ablation: $(VENV)/dev.stamp ## switch off each part of detection, and count what
 
 odds: $(VENV)/dev.stamp ## fit anew how much the rest of a text tells of what is found (training/README.md)
 	@$(BIN)/python -m training.odds $(ARGS)
+
+image: ## build the image without a daemon, measure it, and run it (Debian, as root)
+	@echo "== image"
+	@$(PYTHON) deploy/try_image.py
 
 clean: ## remove the environment and everything built
 	@rm -rf $(VENV) site dist build src/textveil/data/minilm src/textveil/data/e5/*.json src/textveil/data/e5/*.safetensors src/textveil/data/e5/*.part .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .benchmarks

@@ -298,7 +298,7 @@ def site() -> dict[str, Any]:
     [
         ("csv", "do/files.md"),
         ("parquet", "do/files.md"),
-        ("docker", "do/integrations/docker.md"),
+        ("docker", "do/containers.md"),
         ("gdpr", "do/comments.md"),
         ("jupyter", "do/integrations/jupyter.md"),
     ],

@@ -1025,8 +1025,10 @@ def test_options_that_do_not_go_with_a_policy(tmp_path, capsys, monkeypatch, arg
         "textveil.pipeline.privatizer.Privatizer.from_config",
         lambda config: Privatizer("placeholder"),
     )
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "gateway.yaml").write_text("upstream: http://127.0.0.1:9/v1\n")
-    assert cli.main(["gateway", "--policy", str(tmp_path / "gateway.yaml"), *arguments]) == 2
+    (tmp_path / "x.yaml").write_text("profile: prompt\n")
+    assert cli.main(["gateway", "--policy", "gateway.yaml", *arguments]) == 2
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
     assert says in err

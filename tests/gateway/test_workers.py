@@ -442,16 +442,19 @@ def test_what_is_wrong_is_said_once(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_unit_of_the_documents_starts_and_stops(tmp_path):
-    """The command and the environment of its systemd unit, in another folder and on another port."""
-    page = (ROOT / "docs" / "do" / "gateway-operations.md").read_text(encoding="utf-8")
-    unit = ConfigParser(interpolation=None)
+def test_the_unit_starts_reads_its_policy_again_and_stops(tmp_path):
+    """The command and the environment of `deploy/textveil.service`, in other folders and on another port."""
+    unit = ConfigParser(interpolation=None, strict=False)
     unit.optionxform = str  # type: ignore[assignment, method-assign]
-    unit.read_string(page.partition('title="textveil.service"\n')[2].partition("```")[0])
+    unit.read(ROOT / "deploy" / "textveil.service")
     service = unit["Service"]
-    program, *arguments = service["ExecStart"].split()
+    program, *arguments = service["ExecStart"].replace("/etc/textveil", str(tmp_path)).split()
     name, _, value = service["Environment"].partition("=")
     environ = {**os.environ, name: value.replace(service["WorkingDirectory"], str(tmp_path))}
+    (tmp_path / "gateway.yaml").write_text(
+        "gateway: {workers: 2, store: 'sqlite:///veil.db', audit-log: audit.jsonl}\n"
+        "policy: {upstream: 'http://127.0.0.1:9/v1'}\n"
+    )
     command = [sys.executable, "-m", os.path.basename(program), *arguments, "--port", "0"]
     with subprocess.Popen(
         command, stderr=subprocess.PIPE, text=True, cwd=tmp_path, env=environ
@@ -461,6 +464,9 @@ def test_the_unit_of_the_documents_starts_and_stops(tmp_path):
             address = running.stderr.readline().split()[-1].removesuffix("/v1")
             with httpx2.Client(trust_env=False, timeout=60) as http:
                 until(lambda: http.get(f"{address}/ready").status_code == 200)
+            assert service["ExecReload"] == "/bin/kill -HUP $MAINPID"
+            running.send_signal(signal.SIGHUP)
+            assert "the policy was read again" in running.stderr.readline()
             running.send_signal(signal.SIGTERM)
             assert running.wait(float(service["TimeoutStopSec"])) == 0
         finally:

@@ -19,6 +19,7 @@ from textveil.cli.console import HELP_ALL_FLAG, say
 from textveil.cli.options import (
     PRIVACY_OPTIONS,
     SHARED_OPTIONS,
+    SharedOption,
     TypedOptions,
     build_field_parameters,
 )
@@ -47,6 +48,7 @@ def verb(
     *examples: str,
     options: Iterable[str] = PRIVACY_OPTIONS,
     fields: Mapping[str, Sequence[Any]] = {},
+    own: Mapping[str, SharedOption] = {},
     default: str | None = "document",
     complete: bool = True,
     brief: Sequence[str] = (),
@@ -67,6 +69,7 @@ def verb(
         options: which of the shared ones it has; names of `SHARED`.
         fields: which of its parameters are dictionaries of what was typed for fields, and the
             arguments of `of_fields`.
+        own: shared options that are described otherwise for this verb, by name.
         default: the profile where nothing names a profile or a mechanism.
         complete: whether a mechanism that needs a budget must have one.
         brief: the options in its help, at most `MAX_HELP_OPTIONS` - 1, where it has more; () for
@@ -115,7 +118,9 @@ def verb(
         parameters += [
             STATEMENT_OPTIONS[option].build_parameter(option) for option in statement_names
         ]
-        parameters += [SHARED_OPTIONS[option].build_parameter(option) for option in shared]
+        parameters += [
+            own.get(option, SHARED_OPTIONS[option]).build_parameter(option) for option in shared
+        ]
         wrapper: Any = run
         wrapper.__signature__ = inspect.Signature(parameters)
         wrapper.__annotations__ = {option.name: option.annotation for option in parameters}

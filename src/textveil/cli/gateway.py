@@ -9,16 +9,25 @@ import json
 import os
 from contextlib import ExitStack
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from textveil.cli import console, session_options, sessions
 from textveil.cli.decorators import group, verb
+from textveil.cli.gateway_config import (
+    CONFIG_OPTION,
+    GatewayConfig,
+    build_schema,
+    has_text_options,
+    read_tls,
+)
 from textveil.cli.sessions import format_time
 from textveil.config.extras import require
+from textveil.config.option_sources import read_mapping
 from textveil.errors import ConfigError, quote_file
-from textveil.gateway import Policy, ServingOptions, ToolServer
+from textveil.gateway import Policy, ServingOptions, ToolServer, find_policy, is_gateway_config
 
 if TYPE_CHECKING:
     from textveil.cli.options import TypedOptions
@@ -31,8 +40,10 @@ if TYPE_CHECKING:
         "--epsilon 8"
     ),
     "textveil gateway --policy gateway.yaml --host 0.0.0.0 --tls-cert chain.pem --tls-key key.pem",
+    "textveil gateway --config gateway.yaml",
     "OPENAI_BASE_URL=http://127.0.0.1:8600/v1 python your_program.py",
     default="prompt",
+    own={"config": CONFIG_OPTION},
     fields={
         "said": (
             *(
@@ -52,7 +63,7 @@ if TYPE_CHECKING:
     },
     brief=(
         *("upstream", "policy", "host", "port", "tls_cert", "tls_key", "store", "workers"),
-        *("audit_log", "level", "setting"),
+        *("audit_log", "level", "config"),
     ),
 )
 def serve(
@@ -109,7 +120,9 @@ def serve(
         typer.Option(
             "--store",
             metavar="URL",
-            envvar=session_options.STORE_VARIABLE,
+            envvar=session_options.STORE_VARIABLES,
+            callback=session_options.read_store,
+            show_default=False,  # a configuration may give it, with a password
             help="Keep the releases of messages in this store, encrypted, and count what they "
             "spend: sqlite:///NAME.db or postgresql://HOST/NAME. Without a store they are "
             "kept in memory for a day.",
@@ -168,7 +181,7 @@ def serve(
     from textveil.pipeline import Privatizer
     from textveil.session import SessionStore
 
-    if tls_files := _read_tls(tls_cert, tls_key):
+    if tls_files := read_tls(tls_cert, tls_key):
         said["tls"] = tls_files
 
     def read_checked_policy() -> Policy:
@@ -258,14 +271,6 @@ def serve(
         )
 
 
-def _read_tls(certificate: str | None, key: str | None) -> dict[str, str] | None:
-    if (certificate is None) != (key is None):
-        raise ConfigError("--tls-cert goes with --tls-key: give both or neither")
-    if certificate is None or key is None:
-        return None
-    return {"certificate": os.path.abspath(certificate), "key": os.path.abspath(key)}
-
-
 def _require_database(store: str | None) -> None:
     if (store or "memory:").startswith(("memory:", "file:")):
         raise ConfigError(
@@ -275,7 +280,8 @@ def _require_database(store: str | None) -> None:
 
 
 def _refuse_mixed_options(policy: str | None, typed: "TypedOptions") -> None:
-    if policy is not None and (typed.values or typed.settings or typed.file is not None):
+    has_file = typed.file is not None and has_text_options(read_mapping(Path(typed.file)))
+    if policy is not None and (typed.values or typed.settings or has_file):
         raise ConfigError(
             "--policy says how to privatize: leave out --profile, --level, -o and the like"
         )
@@ -417,33 +423,44 @@ def revoke(name: Name, policy: PolicyFile) -> None:
     name="check",
 )
 def check(
+    context: typer.Context,
     file: Annotated[
-        str | None, typer.Argument(metavar="FILE", help="The policy.", show_default=False)
+        str | None,
+        typer.Argument(
+            metavar="FILE",
+            help="A policy, or the configuration of a whole gateway.",
+            show_default=False,
+        ),
     ] = None,
     schema: Annotated[
-        bool, typer.Option("--schema", help="Print the JSON schema of policies, for editors.")
+        bool, typer.Option("--schema", help="Print the JSON schema of both, for editors.")
     ] = False,
 ) -> None:
-    """Check a policy: list its faults, one per line, or describe what it does.
+    """Check a policy or configuration: list its faults, one per line, or describe what it does.
 
     The files that it names must exist. A missing file of keys or environment variable is a warning
     only: it can be added before the gateway starts.
     """
     from textveil.gateway import (
         PolicyError,
-        build_policy_schema,
         check_references,
         explain_policy,
         read_policy,
     )
 
+    assert context.parent is not None  # the group, which has the options of the server
     if schema == (file is not None):
         raise ConfigError("give the FILE of a policy, or --schema")
     if file is None:
-        console.say(json.dumps(build_policy_schema(), indent=2))
+        console.say(json.dumps(build_schema(context.parent.command, serve), indent=2))
         return
     try:
-        policy = read_policy(file)
+        if is_gateway_config(read_mapping(Path(find_policy(file)))):
+            config = GatewayConfig(file, context.parent.command)
+            config.check()
+            policy = config.build_policy()
+        else:
+            policy = read_policy(file)
         lines, missing = explain_policy(policy), check_references(policy, file, starts=False)
     except PolicyError as error:
         for message in error.messages:

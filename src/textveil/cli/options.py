@@ -54,6 +54,8 @@ class SharedOption:
         minimum: the least value.
         envvar: the environment variable that gives it, too.
         may_lack: whether the verb says itself that it is missing, together with all else.
+        callback: gets the context and the value before other options are read, and returns the
+            value; None for nothing.
     """
 
     help: str
@@ -69,6 +71,7 @@ class SharedOption:
     minimum: float | None = None
     envvar: str | None = None
     may_lack: bool = False
+    callback: Callable[[typer.Context, Any], Any] | None = None
 
     def resolve_value(self, typed: str) -> str:
         """Returns the value that typed text stands for.
@@ -93,6 +96,8 @@ class SharedOption:
             show_default=self.default_text,
             min=self.minimum,
             envvar=self.envvar,
+            callback=self.callback,
+            is_eager=self.callback is not None,
         )
         return Parameter(name, Parameter.KEYWORD_ONLY, default=option, annotation=self.kind)
 

@@ -6,10 +6,11 @@ Not here: what a session or a store is (`textveil.session`).
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from textveil.config.secret_files import FILE_SUFFIX, read_secret_variable
 from textveil.errors import ConfigError, quote_file
 
 if TYPE_CHECKING:
@@ -18,12 +19,25 @@ if TYPE_CHECKING:
 STORE_VARIABLE = "TEXTVEIL_STORE"
 """The environment variable that may name the store."""
 
+STORE_VARIABLES = [STORE_VARIABLE, STORE_VARIABLE + FILE_SUFFIX]
+"""That variable, and the one that names a file with the store's URL."""
+
+
+def read_store(context: typer.Context, parameter: typer.CallbackParam, value: Any) -> Any:
+    """Returns the URL of the store, which may be in the file that TEXTVEIL_STORE_FILE names."""
+    source = context.get_parameter_source(str(parameter.name))
+    if source is None or source.name != "ENVIRONMENT":
+        return value
+    return read_secret_variable(STORE_VARIABLE)
+
+
 Store = Annotated[
     str | None,
     typer.Option(
         "--store",
         metavar="URL",
-        envvar=STORE_VARIABLE,
+        envvar=STORE_VARIABLES,
+        callback=read_store,
         help="Keep the session in this store, encrypted: sqlite:///NAME.db, "
         "postgresql://HOST/NAME or redis://HOST/0. --session then names it: anna, or anna/lease for one of "
         "several. ?keep=30 at the end of the URL forgets sessions 30 days after the last "

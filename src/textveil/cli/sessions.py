@@ -14,7 +14,7 @@ import typer
 from textveil.cli import session_options
 from textveil.cli.console import note, say
 from textveil.cli.decorators import group, verb
-from textveil.cli.session_options import STORE_VARIABLE, split_name
+from textveil.cli.session_options import STORE_VARIABLES, read_store, split_name
 from textveil.errors import ConfigError, quote_file
 from textveil.files import text_streams
 
@@ -23,7 +23,8 @@ Store = Annotated[
     typer.Option(
         "--store",
         metavar="URL",
-        envvar=STORE_VARIABLE,
+        envvar=STORE_VARIABLES,
+        callback=read_store,
         help="sqlite:///NAME.db or postgresql://HOST/NAME.",
     ),
 ]

@@ -23,7 +23,10 @@ PROFILES = files("textveil") / "data" / "profiles"
 ENVIRONMENT_PREFIX = "TEXTVEIL_"
 RESERVED_VARIABLES = frozenset(
     f"TEXTVEIL_{name}"
-    for name in ("CORPORA", "DEBUG", "KEYS", "LLM_KEY", "MCP_KEY", "PROGRESS", "STORE", "STORE_KEY")
+    for name in (
+        *("CORPORA", "DEBUG", "KEYS", "LLM_KEY", "MCP_KEY", "PROGRESS"),
+        *("STORE", "STORE_FILE", "STORE_KEY", "STORE_KEY_FILE"),
+    )
 )
 """Environment variables with the prefix that are not options."""
 
@@ -49,6 +52,9 @@ SECTIONS = (
     "figures",
     "texts",
 )
+IGNORED_SECTIONS = ("description", "gateway")
+"""Sections of a file that are no options of texts: what a profile is, and options of a server."""
+
 _SHORT_PATHS = {"mechanism": "mechanism.name", "table": "table.name"}
 
 
@@ -279,7 +285,7 @@ def _flatten(values: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
             yield from (
                 (f"{name}.{option}", option_value) for option, option_value in value.items()
             )
-        elif name != "description" and not (name in SECTIONS and value is None):
+        elif name not in IGNORED_SECTIONS and not (name in SECTIONS and value is None):
             yield str(name), value
 
 

@@ -13,7 +13,16 @@ from textveil.gateway.mcp_serving import read_mcp_key, serve_http, serve_stdio
 from textveil.gateway.playground import Playground
 from textveil.gateway.policy.client_keys import GatewayKeys
 from textveil.gateway.policy.policy import Policy, PolicyError
-from textveil.gateway.policy.policy_file import build_policy_schema, explain_policy, read_policy
+from textveil.gateway.policy.policy_file import (
+    GATEWAY_SECTION,
+    POLICY_SECTION,
+    build_policy_schema,
+    explain_policy,
+    find_policy,
+    is_gateway_config,
+    place_beside,
+    read_policy,
+)
 from textveil.gateway.policy_check import check_references
 from textveil.gateway.serve.audit_log import check_log
 from textveil.gateway.serve.workers import WorkerSupervisor
@@ -30,6 +39,8 @@ from textveil.gateway.server import (
 from textveil.gateway.toolserver import ToolServer
 
 __all__ = [
+    "GATEWAY_SECTION",
+    "POLICY_SECTION",
     "AssistantTools",
     "ChatGuard",
     "Conversation",
@@ -51,8 +62,11 @@ __all__ = [
     "check_references",
     "create_server",
     "explain_policy",
+    "find_policy",
+    "is_gateway_config",
     "is_local",
     "listen",
+    "place_beside",
     "read_mcp_key",
     "read_policy",
     "reload_on_signal",

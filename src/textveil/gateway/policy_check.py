@@ -7,14 +7,14 @@ Not here: the fields of a policy (`policy`), and reading its file (`policy_file`
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from textveil.config.option_sources import YamlPath, read_marked
+from textveil.config.option_sources import YamlPath
+from textveil.config.secret_files import warn_if_readable
 from textveil.errors import ConfigError, TextveilError
 from textveil.gateway.policy.client_keys import GatewayKeys
 from textveil.gateway.policy.policy import Credential, Policy, PolicyError, TlsFiles, join_place
-from textveil.gateway.policy.policy_file import find_policy
+from textveil.gateway.policy.policy_file import read_policy_source
 from textveil.gateway.server import build_tls_context
 
 FILE_OPTIONS = ("prior", "table.name", "rerank.model", "words.tokenizer", "protect.classifier")
@@ -56,7 +56,9 @@ def check_references(policy: Policy, path: str | None = None, *, starts: bool = 
     missing = list(_find_faults(policy))
     if not missing:
         return []
-    lines = read_marked(Path(find_policy(path)))[1] if path is not None else {}
+    lines: dict[YamlPath, int] = {}
+    if path is not None:
+        path, _, lines, _ = read_policy_source(path)
     faults = [(fault.place, fault.message) for fault in missing if starts or not fault.can_appear]
     wrong = faults or [(fault.place, fault.message) for fault in missing]
     error = PolicyError(wrong, lines, path or "")
@@ -80,6 +82,7 @@ def _find_faults(policy: Policy) -> Iterator[PolicyFault]:
 
 
 def _check_tls(tls: TlsFiles) -> Iterator[PolicyFault]:
+    warn_if_readable(tls.key)
     files = (tls.certificate, ("tls", "certificate")), (tls.key, ("tls", "key"))
     unread = [missing for file in files for missing in _check_file(*file)]
     yield from unread

@@ -11,13 +11,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from textveil.config import Config, make_options, resolve
 from textveil.config.option_sources import YamlPath
+from textveil.config.secret_files import read_secret_file
 from textveil.detect import TYPES
 from textveil.errors import ConfigError, UnknownName
 from textveil.gateway.protocols import load_operations
@@ -116,22 +116,12 @@ class Credential:
             if key is None:
                 raise ConfigError(f"the upstream's key must be in {self}, which is not set")
         else:
-            try:
-                with Path(str(self.file)).open("rb") as stream:
-                    key = stream.read(10_000).decode("ascii", "replace")
-            except (OSError, ValueError) as error:
-                raise ConfigError(
-                    f"the upstream's key cannot be read from {self}: {_get_reason(error)}"
-                ) from None
+            key = read_secret_file(str(self.file), "the upstream's key")
         if not re.fullmatch(r"[!-~]+", key.strip()):
             raise ConfigError(
                 f"the upstream's key in {self} must be one line of ASCII without spaces"
             )
         return key.strip()
-
-
-def _get_reason(error: Exception) -> str:
-    return (error.strerror if isinstance(error, OSError) else None) or "not a path"
 
 
 @make_options("upstream.")

@@ -7,12 +7,12 @@ Not here: the fields of a policy (`policy`).
 import inspect
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from fnmatch import fnmatchcase
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -25,6 +25,7 @@ from textveil.errors import (
     UnknownName,
     find_nearest,
     quote,
+    quote_file,
 )
 from textveil.gateway.policy.policy import (
     SELECTOR_FIELDS,
@@ -43,6 +44,9 @@ from textveil.gateway.protocols.restoring import RestoreOptions
 
 SHIPPED_FOLDER = "data/policies"
 """Folder of the package with a policy for each known agent."""
+
+GATEWAY_SECTION, POLICY_SECTION = GATEWAY_SECTIONS = ("gateway", "policy")
+"""Sections of a gateway's configuration: options of its server, and its policy."""
 
 MAX_FAULTS = 20
 """Maximal number of faults in an error."""
@@ -110,26 +114,80 @@ def find_policy(name: str) -> str:
     return name
 
 
+class PolicySource(NamedTuple):
+    """A policy as it is written.
+
+    Args:
+        path: its file.
+        values: its fields.
+        lines: the line of each place in it.
+        is_section: whether it is the section `policy` of a gateway's configuration.
+    """
+
+    path: str
+    values: dict[Any, Any]
+    lines: dict[YamlPath, int]
+    is_section: bool = False
+
+
+def is_gateway_config(values: Mapping[Any, Any]) -> bool:
+    """Says whether a file is the configuration of a whole gateway, and not a policy alone."""
+    return bool(values.keys() & set(GATEWAY_SECTIONS))
+
+
+def place_beside(path: str, name: str) -> str:
+    """Returns where a file lies that another names: beside it; a policy's name stays."""
+    other = os.path.join(os.path.dirname(os.path.abspath(path)), name)
+    return name if name in list_policies() and not os.path.lexists(other) else other
+
+
+def read_policy_source(path: str, *, is_named: bool = False) -> PolicySource:
+    """Reads a policy without checking it: a file, a name, or the section `policy` of a file.
+
+    Args:
+        path: the file, or the name.
+        is_named: whether another file names it, and so it must name no further one.
+
+    Raises:
+        ConfigError: it cannot be read, or the configuration of a gateway has no policy.
+    """
+    path = find_policy(path)
+    values, lines = read_marked(Path(path))
+    if not is_gateway_config(values):
+        return PolicySource(path, values, lines)
+    section = values.get(POLICY_SECTION)
+    if isinstance(section, str) and not is_named:
+        return read_policy_source(place_beside(path, section), is_named=True)
+    if not isinstance(section, dict):
+        raise ConfigError(
+            f"{quote_file(path)} has no policy: write `policy:`, with its fields or the name of its "
+            "file"
+        )
+    inside = {place[1:]: line for place, line in lines.items() if place[:1] == (POLICY_SECTION,)}
+    return PolicySource(path, section, inside, is_section=True)
+
+
 def read_policy(path: str, **typed: Any) -> Policy:
     """Reads the policy of a file, or one of the package by its name.
 
     The files that it names are looked for beside it.
 
     Args:
-        path: the file, or the name.
-        typed: fields that are set elsewhere, such as by options; None for unset.
+        path: the file, which may be the configuration of a gateway, or the name.
+        typed: fields that are set elsewhere, such as by options; None for unset. A policy in a file
+            of its own must not set them, too; in a configuration they win.
 
     Raises:
         PolicyError: something in the file is wrong. ConfigError: it cannot be read.
     """
-    path = find_policy(path)
-    values, lines = read_marked(Path(path))
+    path, values, lines, is_section = read_policy_source(path)
     if not values:  # an empty file, half written, would lift all restrictions
         raise PolicyError([((), EMPTY_POLICY)], lines, path)
     options = {name: value for name, value in typed.items() if value is not None}
     faults: list[tuple[YamlPath, str]] = [
         ((name,), f"{name} is set here and by an option: leave one of the two out")
         for name in sorted(options.keys() & values.keys())
+        if not is_section
     ]
     policy = None
     try:
@@ -344,10 +402,7 @@ def _explain_change(change: tuple[str, Any]) -> str:
 
 
 def build_policy_schema() -> dict[str, Any]:
-    """Builds the JSON schema of a policy file.
-
-    `textveil/data/gateway.schema.json` is the same.
-    """
+    """Builds the JSON schema of a policy."""
     schema: dict[str, Any] = TypeAdapter(Policy).json_schema()
     parts = {part_class.__name__: part_class for part_class in PART_CLASSES.values()}
     for name, part in [("Policy", schema), *schema["$defs"].items()]:

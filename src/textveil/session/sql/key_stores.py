@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from textveil.config.extras import import_library
+from textveil.config.secret_files import read_secret_variable
 from textveil.errors import ConfigError, StoreError
 from textveil.files import locks
 from textveil.files.text_streams import replace_file
@@ -225,16 +226,17 @@ def open_key_store(location: str | os.PathLike[str] | None) -> KeyStore:
 
 
 def read_deployment_key(key_store: KeyStore, *, make: bool) -> bytes:
-    """Reads the deployment key, from TEXTVEIL_STORE_KEY or the key store.
+    """Reads the deployment key, from TEXTVEIL_STORE_KEY, its file, or the key store.
 
     Args:
         key_store: the key store.
         make: True to create a key where there is none, because nothing is encrypted yet.
 
     Raises:
-        ConfigError: the environment variable holds no key. StoreError: there is none.
+        ConfigError: the environment variable, or the file of TEXTVEIL_STORE_KEY_FILE, holds no key.
+        StoreError: there is none.
     """
-    if variable := os.environ.get(KEY_VARIABLE):
+    if variable := read_secret_variable(KEY_VARIABLE):
         if re.fullmatch(r"[0-9a-fA-F]{64}", variable) is None:
             raise ConfigError(
                 f"{KEY_VARIABLE} must be a key of 64 hexadecimal digits, as `openssl rand -hex "

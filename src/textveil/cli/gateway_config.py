@@ -1,0 +1,330 @@
+"""The configuration of a whole gateway in one file: options of its server, its policy, options of texts.
+
+In: the value of --config. Out: defaults of the other options, which the command line and the
+environment override; the faults of the file.
+Not here: the policy (`gateway.policy`), and how texts are protected (`config`).
+"""
+
+import inspect
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import typer
+from pydantic import TypeAdapter
+
+from textveil.cli.console import UsageError
+from textveil.cli.options import SHARED_OPTIONS
+from textveil.config.option_sources import (
+    IGNORED_SECTIONS,
+    SECTIONS,
+    YamlPath,
+    read_file,
+    read_marked,
+)
+from textveil.config.secret_files import FILE_SUFFIX, read_secret_file
+from textveil.errors import ConfigError, UnknownName
+from textveil.gateway import (
+    GATEWAY_SECTION,
+    POLICY_SECTION,
+    Policy,
+    PolicyError,
+    build_policy_schema,
+    is_gateway_config,
+    place_beside,
+    read_policy,
+)
+
+FILE_OPTIONS = ("tls-cert", "tls-key", "library", "audit-log")
+"""Options that name a file, which is looked for beside the configuration."""
+
+SECRET_OPTIONS = ("store", "store-key", "tls-key")
+"""Options that may be a secret in a file: {file: PATH}."""
+
+VARIABLES = {"store-key": f"TEXTVEIL_STORE_KEY{FILE_SUFFIX}", "store-keys": "TEXTVEIL_KEYS"}
+"""Fields that are no options of the command, by the variable that they stand for."""
+
+VARIABLE_TEXTS = {
+    "store-key": "The key of the store, as 64 hexadecimal digits in a file.",
+    "store-keys": "The folder of the store's keys, or keyring.",
+}
+"""Descriptions of these fields."""
+
+Fault = tuple[YamlPath, str]
+
+
+class GatewayConfig:
+    """What a file says of a gateway's server.
+
+    Args:
+        path: the file.
+        command: the command with the options.
+
+    Attributes:
+        defaults: values of options, by parameter.
+        variables: values of environment variables.
+        faults: what is wrong, with its places.
+        lines: the line of each place.
+        has_policy: whether it has a policy, or the name of one.
+        has_options: whether it says how texts are protected, outside of a policy.
+    """
+
+    def __init__(self, path: str, command: Any) -> None:
+        values, self.lines = read_marked(Path(path))
+        self._path, self._command, self._parameters = path, command, list_parameters(command)
+        self._values = values.get(GATEWAY_SECTION)
+        self.defaults: dict[str, Any] = {}
+        self.variables: dict[str, str] = {}
+        self.has_policy = POLICY_SECTION in values
+        self.has_options = has_text_options(values)
+        self.faults: list[Fault] = list(self._read())
+        if self.has_policy:
+            policy = values[POLICY_SECTION]
+            named = isinstance(policy, str)
+            self.defaults["policy"] = place_beside(path, policy) if named else path
+            self.faults += self._find_repeated(policy)
+
+    def check(self) -> None:
+        """Refuses a file with faults.
+
+        Raises:
+            PolicyError: it has some.
+        """
+        if self.faults:
+            raise PolicyError(self.faults, self.lines, self._path)
+
+    def build_policy(self) -> Policy:
+        """Builds the policy of the file, or one that says the same as its options.
+
+        Raises:
+            ConfigError: it is wrong.
+        """
+        names = {field.name for field in fields(Policy)} & self.defaults.keys()
+        said: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name in names
+            if (value := self.defaults[name]) is not None
+        }
+        if "tls_key" in self.defaults or "tls_cert" in self.defaults:
+            said["tls"] = read_tls(self.defaults.get("tls_cert"), self.defaults.get("tls_key"))
+        if self.has_policy:
+            return read_policy(self.defaults["policy"], **said)
+        return Policy(**said, options=dict(read_file(Path(self._path)).values))
+
+    def _read(self) -> Iterator[Fault]:
+        """Reads the section of the server, and yields its faults."""
+        if self._values is not None and not isinstance(self._values, dict):
+            yield (GATEWAY_SECTION,), f"{GATEWAY_SECTION} must be a mapping of options"
+            return
+        for field, value in (self._values or {}).items():
+            try:
+                self._take(str(field), value)
+            except ConfigError as error:
+                yield (GATEWAY_SECTION, field), f"{GATEWAY_SECTION}.{field}: {error}"
+
+    def _take(self, name: str, value: Any) -> None:
+        """Takes the value of one option.
+
+        Raises:
+            ConfigError: there is no such option, or it does not take the value.
+        """
+        if name in VARIABLES:
+            self.variables[VARIABLES[name]] = path = self._read_file(name, value)
+            if name == "store-key":
+                read_secret_file(path, "the store's key")  # refused here, with its line
+            return
+        parameter = self._parameters.get(name)
+        if parameter is None:
+            raise _build_unknown(name, self._parameters)
+        if isinstance(value, dict) and name in SECRET_OPTIONS:
+            path = self._read_file(name, value)
+            value = read_secret_file(path, "the store's URL") if name == "store" else path
+        elif name in FILE_OPTIONS:
+            value = self._read_file(name, value)
+        self.defaults[parameter.name] = _convert(self._command, name, parameter, value)
+
+    def _read_file(self, name: str, value: Any) -> str:
+        """Returns the path that a field names, as {file: PATH} or alone."""
+        if isinstance(value, dict):
+            if name not in SECRET_OPTIONS or list(value) != ["file"]:
+                raise ConfigError(
+                    f"must be {'{file: PATH}' if name in SECRET_OPTIONS else 'a PATH'}"
+                )
+            value = value["file"]
+        elif name == "store-key":
+            raise ConfigError("must be {file: PATH}, and never the key itself")
+        if not isinstance(value, str) or not value:
+            raise ConfigError("must name a file")
+        if name == "store-keys" and value == "keyring":
+            return value
+        return os.path.join(os.path.dirname(os.path.abspath(self._path)), value)
+
+    def _find_repeated(self, policy: Any) -> Iterator[Fault]:
+        """Yields what the file says twice."""
+        for name in self.defaults if isinstance(policy, dict) else ():
+            if name != POLICY_SECTION and name in policy:
+                message = f"{name} is also in `{GATEWAY_SECTION}`: leave one of the two out"
+                yield (POLICY_SECTION, name), f"{POLICY_SECTION}.{name}: {message}"
+        if self.has_options:
+            yield (
+                (POLICY_SECTION,),
+                f"{POLICY_SECTION}: a policy says how texts are protected, in `profile`, `level` "
+                "and `options`: leave out the other sections of this file",
+            )
+
+
+def read_tls(certificate: str | None, key: str | None) -> dict[str, str] | None:
+    """Returns the files for TLS as a policy has them; None for no TLS.
+
+    Raises:
+        ConfigError: only one of the two is given.
+    """
+    if (certificate is None) != (key is None):
+        raise ConfigError("--tls-cert goes with --tls-key: give both or neither")
+    if certificate is None or key is None:
+        return None
+    return {"certificate": os.path.abspath(certificate), "key": os.path.abspath(key)}
+
+
+def has_text_options(values: Mapping[Any, Any]) -> bool:
+    """Says whether a file says how texts are protected, outside of a policy."""
+    return bool(values.keys() - {*IGNORED_SECTIONS, POLICY_SECTION})
+
+
+def list_parameters(command: Any) -> dict[str, Any]:
+    """Returns the options of a gateway's server, by their long names.
+
+    Those that say how texts are protected have sections of their own.
+    """
+    return {
+        option.removeprefix("--"): parameter
+        for parameter in command.params
+        if parameter.name not in {*SHARED_OPTIONS, POLICY_SECTION}
+        for option in parameter.opts
+        if option.startswith("--") and option not in ("--help", "--install-completion")
+    }
+
+
+def read_defaults(context: typer.Context, value: str | None) -> str | None:
+    """Makes what a file says of a server the defaults of the other options."""
+    if value is None or not is_gateway_config(read_marked(Path(value))[0]):
+        return value
+    config = GatewayConfig(value, context.command)
+    config.check()
+    context.default_map = {**(context.default_map or {}), **config.defaults}
+    for name, setting in config.variables.items():
+        if not os.environ.get(name) and not os.environ.get(name.removesuffix(FILE_SUFFIX)):
+            os.environ[name] = setting  # processes of further workers have it, too
+    return value
+
+
+CONFIG_OPTION = replace(
+    SHARED_OPTIONS["config"],
+    help="All of a gateway in one YAML file: `gateway` has the options of its server, `policy` is a "
+    "policy or the name of one, and the rest is as `textveil show config` prints it. Options "
+    "and the environment win.",
+    callback=read_defaults,
+)
+"""The option --config of a gateway."""
+
+
+def _convert(command: Any, name: str, parameter: Any, value: Any) -> Any:
+    """Converts a value as the command line would.
+
+    Args:
+        command: the command with all options.
+        name: the option.
+        parameter: the same, as typer has it.
+        value: its value in the file.
+
+    Raises:
+        ConfigError: it is of another kind. Its value is not shown.
+    """
+    takes = parameter.metavar or "a value"
+    if parameter.is_flag:
+        if isinstance(value, bool):
+            return value
+        raise ConfigError("must be true or false")
+    if parameter.multiple:
+        if isinstance(value, list) and all(isinstance(item, str) for item in value):
+            return value
+        raise ConfigError(f"must be a list, each {takes}")
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        with suppress(UsageError):
+            arguments = [f"--{name}", str(value)]
+            return command.make_context(name, arguments).params[parameter.name]
+    raise ConfigError(f"needs {takes}, as after --{name}")
+
+
+def _build_unknown(name: str, parameters: Mapping[str, Any]) -> ConfigError:
+    """Builds the error for a field that is none."""
+    shared = SHARED_OPTIONS.get(name.replace("-", "_"))
+    if shared is not None and shared.path is not None:
+        return ConfigError(f"write it outside of `{GATEWAY_SECTION}`, as {shared.path}")
+    return UnknownName("option", name, [*parameters, *VARIABLES])
+
+
+# ---- the schema ----------------------------------------------------------------------------------
+
+
+def build_schema(command: Any, verb: Callable[..., Any]) -> dict[str, Any]:
+    """Builds the JSON schema of policies and of a gateway's configuration.
+
+    `textveil/data/gateway.schema.json` is the same.
+
+    Args:
+        command: the command with the options of the server.
+        verb: the function that it runs, whose signature has their types.
+    """
+    policy = build_policy_schema()
+    draft, parts = policy.pop("$schema"), policy.pop("$defs")
+    kinds = inspect.signature(verb).parameters
+    server = {
+        name: {
+            **TypeAdapter(kinds[parameter.name].annotation).json_schema(),
+            "description": parameter.help,
+        }
+        for name, parameter in list_parameters(command).items()
+    } | {name: {"type": "string", "description": text} for name, text in VARIABLE_TEXTS.items()}
+    in_file = {
+        "type": "object",
+        "properties": {"file": {"type": "string", "description": "The file with the secret."}},
+        "required": ["file"],
+        "additionalProperties": False,
+    }
+    for name in SECRET_OPTIONS:
+        description = server[name].pop("description")
+        choices = [in_file] if name == "store-key" else [server[name], in_file]
+        server[name] = {"anyOf": choices, "description": description}
+    texts: dict[str, Any] = {
+        name: {"description": f"See `textveil show config`: {name}."}
+        for name in (*SECTIONS, "epsilon", "risk", "prior", "seed", "profile")
+    }
+    config = {
+        "description": "A gateway: its server, its policy, and how texts are protected without one.",
+        "type": "object",
+        "properties": {
+            GATEWAY_SECTION: {
+                "description": "Options of the server, as `textveil gateway --help-all` lists them.",
+                "type": "object",
+                "properties": server,
+                "additionalProperties": False,
+            },
+            POLICY_SECTION: {
+                "description": "A policy, or the name or file of one.",
+                "anyOf": [{"$ref": "#/$defs/Policy"}, {"type": "string"}],
+            },
+            "description": {"type": "string", "description": "What this file is for."},
+            **texts,
+        },
+        "anyOf": [{"required": [GATEWAY_SECTION]}, {"required": [POLICY_SECTION]}],
+        "additionalProperties": False,
+    }
+    return {
+        "$schema": draft,
+        "anyOf": [{"$ref": "#/$defs/Policy"}, {"$ref": "#/$defs/GatewayConfig"}],
+        "$defs": {**parts, "Policy": policy, "GatewayConfig": config},
+    }
