@@ -49,7 +49,7 @@ class CurvePoint:
     Attributes:
         factor: the multiple; 1 for the budgets that were chosen.
         epsilon: the largest epsilon of a drawn word in the statement; infinite without a bound.
-        bound: the same for any two words; infinite without one.
+        bound: the same for any two words, where `epsilon` is per unit of distance.
         shares: by the name of an attacker's prior, the share of private words that he is expected
             to name, over all draws.
     """
@@ -164,9 +164,8 @@ def _compute_share(risks: Sequence[Risk]) -> float:
 
 
 def _build_point(factor: float, guarantee: Guarantee, shares: Mapping[str, float]) -> CurvePoint:
-    return CurvePoint(
-        factor=factor,
-        epsilon=find_drawn_epsilon(guarantee),
-        bound=guarantee.epsilon_ldp,
-        shares=shares,
-    )
+    epsilon = find_drawn_epsilon(guarantee)
+    # Groups have theirs for any two words, whatever draws them.
+    is_metric = guarantee.kind == "metric" and not guarantee.groups
+    bound = guarantee.epsilon_ldp if is_metric else epsilon
+    return CurvePoint(factor=factor, epsilon=epsilon, bound=bound, shares=shares)

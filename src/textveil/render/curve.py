@@ -14,8 +14,8 @@ from textveil.evaluate.curve import CurvePoint
 from textveil.guarantee import format_number
 from textveil.render.picture import Picture, Shape
 
-WIDTH, HEIGHT = 440, 250
-LEFT, RIGHT, TOP, BOTTOM = 38, 18, 44, 206
+WIDTH, HEIGHT = 440, 256
+LEFT, RIGHT, TOP, BOTTOM = 38, 18, 50, 212
 """The canvas, and the edges of the plot on it."""
 
 Y_LIMITS = (0.1, 0.2, 0.5, 1.0)
@@ -24,8 +24,8 @@ Y_LIMITS = (0.1, 0.2, 0.5, 1.0)
 ATTACKER_NAMES = {
     "uniform": "knows only the program",
     "unigram": "knows how often words occur",
-    "context": "reads the words around with a language model",
-    "learned": "learned from your public texts",
+    "context": "asks a language model",
+    "learned": "learned from public texts",
 }
 """Attackers in a few words."""
 
@@ -57,15 +57,16 @@ def draw_curve(points: Sequence[CurvePoint]) -> Picture:
             where = {"cx": f"{xs[i]:.1f}", "cy": f"{ys[i]:.1f}", "r": size, "class": style}
             shapes.append(Shape("circle", where))
             if is_own:
-                # Beside the dashed line, and clear of a line that rises.
-                spot = {"x": f"{xs[i] - 8:.1f}", "y": f"{max(ys[i] - 7, TOP + 8):.1f}"}
-                shapes.append(
-                    Shape(
-                        "text",
-                        {**spot, "class": style, "text-anchor": "end"},
-                        _format_share(points[i].shares[name]),
-                    )
-                )
+                # Lines rise: there is room on the left above the upper one, and on the right below
+                # the other.
+                share = points[i].shares[name]
+                below = share < max(points[i].shares.values())
+                spot = {
+                    "x": f"{xs[i] + (10 if below else -8):.1f}",
+                    "y": f"{min(ys[i] + 13, BOTTOM - 3) if below else max(ys[i] - 7, TOP + 8):.1f}",
+                    "text-anchor": "start" if below else "end",
+                }
+                shapes.append(Shape("text", {**spot, "class": style}, _format_share(share)))
     if len(names) > 1:
         shapes += _draw_legend(names)
     own = next((point for point in points if point.factor == 1), points[0])
@@ -170,7 +171,7 @@ def _draw_legend(names: Sequence[str]) -> list[Shape]:
     """Draws which line is whose, above the plot on the right."""
     shapes = []
     for number, (name, style) in enumerate(zip(names, ("first", "second"), strict=False)):
-        y = 8 + 13 * number
+        y = 7 + 13 * number
         ends = {"x1": "160", "x2": "182", "y1": str(y), "y2": str(y), "stroke-width": "2"}
         shapes.append(Shape("line", {**ends, "class": style}))
         place = {"x": "188", "y": str(y + 4), "class": style}

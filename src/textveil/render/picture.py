@@ -97,7 +97,8 @@ PICTURE_CSS = """
 .risk-curve text.first { fill: var(--ink-first); stroke: none; font-weight: 600; }
 .risk-curve text.second { fill: var(--ink-second); stroke: none; font-weight: 600; }
 .risk-curve text.own-text { font-weight: 600; }
-.curve-sides { display: grid; grid-template-columns: minmax(0, 3fr) minmax(0, 2fr); gap: 1rem 2rem; align-items: center; }
+.curve-sides { display: grid; grid-template-columns: minmax(0, 3fr) minmax(0, 2fr); gap: 1rem 2rem;
+  align-items: center; }
 @media (max-width: 48rem) { .curve-sides { grid-template-columns: minmax(0, 1fr); } }
 .numbers { border-collapse: collapse; font-size: .875rem; line-height: 1.4; width: 100%; }
 .numbers th, .numbers td { display: table-cell; text-align: right; padding: .25rem 0 .25rem .8rem; font-weight: 400;
