@@ -127,10 +127,8 @@ def risk(
     texts.show(
         evaluation_run.results,
         output,
-        lambda marked: (
-            shown.render_comparison(risks, originals, marked=marked)
-            if with_original
-            else [shown.render_text(text_risk, marked=marked) for text_risk in risks]
+        lambda marked: shown.render_for_terminal(
+            risks, originals if with_original else (), marked=marked
         ),
         lambda marked: shown.render_legend(marked=marked),
         as_json=as_json,

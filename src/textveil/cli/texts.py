@@ -20,6 +20,7 @@ from textveil.files import formats, text_streams
 if TYPE_CHECKING:
     from rich import text as rich_text
     from rich.console import Console
+    from rich.table import Table
 
     from textveil.config import Config
     from textveil.pipeline import Privatizer, Result, TextResult
@@ -127,7 +128,7 @@ def check_files(
             f"--session and --output must be different files, and both are {quote_file(output)}"
         )
     if html is not None:
-        _check_html(html, text)
+        check_page(html, text)
 
 
 def _check_input(text: str, whole: bool, files: str) -> None:
@@ -141,7 +142,12 @@ def _is_same_file(path: str, other: str | None) -> bool:
     return other is not None and os.path.realpath(path) == os.path.realpath(other)
 
 
-def _check_html(html: str, text: str | None) -> None:
+def check_page(html: str, text: str | None = None) -> None:
+    """Refuses a page that would be the input, or has no place.
+
+    Raises:
+        ConfigError: says what --html must be.
+    """
     if html == "-" or (os.path.isfile(html) and _is_same_file(html, text)):
         raise ConfigError(
             "--html must be a separate file, not the input or standard output; got "
@@ -383,7 +389,7 @@ def _has_words(result: "Result | TextResult") -> "TypeGuard[Result]":
 def show(
     results: "Sequence[Result]",
     output: str | None,
-    render_texts: "Callable[[bool], Iterable[rich_text.Text]]",
+    render_texts: "Callable[[bool], Iterable[rich_text.Text | Table]]",
     render_legend: "Callable[[bool], rich_text.Text]",
     *,
     as_json: bool,
@@ -424,8 +430,13 @@ def show(
             _print(console, text)
 
 
-def _print(console: "Console", text: "rich_text.Text") -> None:
-    """Prints a text in colour, with one line end."""
+def _print(console: "Console", text: "rich_text.Text | Table") -> None:
+    """Prints a text in colour, with one line end, or texts side by side."""
+    from rich.table import Table
+
+    if isinstance(text, Table):
+        console.print(text)
+        return
     end = "" if text.plain.endswith("\n") else "\n"
     console.print(text, end=end, soft_wrap=not console.is_terminal)
 

@@ -30,8 +30,10 @@ ATTACKER_NAMES = {
 """Attackers in a few words."""
 
 CURVE_NOTE = (
-    "All budgets are multiplied together; each point is expected over all draws. A budget chosen "
-    "from this curve depends on the private text: choose one on public texts of the same kind."
+    "All budgets are multiplied together. A point is what is expected over all draws; for attackers "
+    "who look at the words around, it is the mean of a few, and their line may waver. A budget "
+    "chosen from this curve depends on the private text: choose one on public texts of the same "
+    "kind."
 )
 """How to read a curve, and what not to do with it."""
 

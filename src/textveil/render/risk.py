@@ -126,16 +126,19 @@ def render_legend(*, marked: bool) -> Text:
     return text.append(" the attacker's best guess is right.")
 
 
-def render_comparison(
-    risks: Sequence[Risk], originals: Sequence[Private], *, marked: bool
-) -> Iterator[Table]:
-    """Yields originals beside their releases, with private words in their risk's colour.
+def render_for_terminal(
+    risks: Sequence[Risk], originals: Sequence[Private] = (), *, marked: bool
+) -> Iterator[Text | Table]:
+    """Yields releases with private words in their risk's colour.
 
     Args:
         risks: of the texts.
-        originals: the texts; they will be shown.
+        originals: the texts, to stand beside their releases; none to leave them out.
         marked: whether colours can be shown; else signs follow the released words.
     """
+    if not originals:
+        yield from (render_text(risk, marked=marked) for risk in risks)
+        return
     for risk, original in zip(risks, originals, strict=True):
         grid = Table(box=None, expand=True, padding=(0, 1), pad_edge=False, header_style="bold")
         grid.add_column("original", ratio=1, overflow="fold")
