@@ -412,21 +412,24 @@ def show(
         extra_fields: additional fields in the JSON of each.
     """
     from rich.console import Console
+    from rich.table import Table
 
     from textveil.cli.demo import has_styles
 
     console = Console(stderr=True, highlight=False)
+    marked = has_styles(console)
+    shown_texts = [] if as_json else list(render_texts(marked))
     with text_streams.open_output(output, private=private) as sink:
-        # one person sees both streams: the coloured text is enough
+        # One person sees both streams: the coloured text is enough, if originals are beside it.
         is_same_screen = sink.terminal and console.is_terminal
+        is_enough = not with_original or any(isinstance(text, Table) for text in shown_texts)
         for result, fields in zip(results, extra_fields or repeat({}, len(results)), strict=True):
-            if as_json or with_original or not is_same_screen:
+            if as_json or not (is_same_screen and is_enough):
                 write(
                     sink, result, as_json=as_json, with_original=with_original, extra_fields=fields
                 )
     if results and not as_json:
-        marked = has_styles(console)
-        for text in [*render_texts(marked), render_legend(marked)]:
+        for text in [*shown_texts, render_legend(marked)]:
             _print(console, text)
 
 
