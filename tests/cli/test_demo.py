@@ -97,3 +97,25 @@ def test_the_table_has_a_row_for_every_run_with_the_bound_that_was_asked_for(sho
 def test_a_seed_makes_it_repeatable():
     table = load_table()
     assert demo.protect_prompt(table, 7) == demo.protect_prompt(table, 7)
+
+
+def test_the_page_has_all_three_parts_and_loads_nothing(monkeypatch):
+    table = load_table()
+    monkeypatch.setattr("textveil.evaluate.curve.compute_curve", lambda *_, **__: [])
+    monkeypatch.setattr("textveil.evaluate.risk.check_risk_options", lambda _: "unigram")
+    prompt, letter = demo.run_prompt(table, 1), demo.run_letter(table, 1)
+    shown = demo.Demonstration(
+        prompt=prompt, letter=letter, rows=[("noise", "80", "132.1", "3 of 9")]
+    )
+    page = demo.build_page(shown)
+    assert [page.index(f"<h2>{i}. ") for i in (1, 2, 3)] == sorted(
+        page.index(f"<h2>{i}. ") for i in (1, 2, 3)
+    )
+    assert '<span class="word type-people">Julia Picasso</span>' in page
+    assert '<span class="word type-people">&lt;PERSON_1&gt;</span>' in page
+    assert "3 of 9" in page
+    assert page.count('class="statement-bar"') == 1
+    assert not re.search(r"<script|https?://|src=|url\(|@import", page)
+    pieces = demo.mark_prompt(prompt)
+    assert "".join(text for text, _ in pieces["You write"]) == demo.PROMPT
+    assert "".join(text for text, _ in pieces["You read"]) == prompt.session.restore(prompt.answer)

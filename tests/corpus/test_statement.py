@@ -30,6 +30,7 @@ TAGS = {
     "title",
     "style",
     "body",
+    "main",
     "h1",
     "h2",
     "p",

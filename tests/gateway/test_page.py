@@ -148,7 +148,13 @@ def test_levels_and_profiles_change_it(page):
     page.locator("#assess").click()
     expect(page.locator("#risk")).to_contain_text("is expected to name")
     expect(page.locator("#risk")).to_contain_text("Choosing among draws")
-    assert page.locator("#risk .mark").count() == page.locator("#sent .mark").count()
+    assert page.locator("#guessed .mark").count() == page.locator("#sent .mark").count()
+    assert page.locator("#original .mark").count() == page.locator("#sent .mark").count()
+    expect(page.locator("#bar svg.statement-bar")).to_be_visible()
+    expect(page.locator("#curve svg.risk-curve")).to_be_visible()
+    expect(page.locator("#curve tbody tr")).to_have_count(5)
+    audited(page)
+    assert narrow(page)
 
 
 def test_an_old_answer_never_takes_the_place_of_a_newer_one(page, opened):

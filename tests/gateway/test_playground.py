@@ -253,6 +253,51 @@ def test_the_risk_is_that_of_the_release_that_is_shown(opened):
     )
 
 
+def test_the_text_stands_beside_its_release_and_the_statement_is_a_bar(opened):
+    text = f"Anna {CANARY} owes the bank nine hundred pounds"
+    token, shown = opened.shows(text, profile="document")
+    assert shown["bar"]["picture"]["attributes"]["role"] == "img"
+    assert any("drawn at epsilon 7.5" in each["says"] for each in shown["bar"]["legend"])
+    found = opened.asked("risk", token=token, number=1, prior="unigram")
+    assert texts(found["original"]) == text
+    assert [part[1] for part in found["original"] if len(part) > 1] == [
+        part[1] for part in found["parts"] if len(part) > 1
+    ]
+    assert opened.shows("")[1]["bar"] is None
+
+
+def test_the_risk_at_other_budgets_is_that_of_the_text_and_shows_no_word(opened):
+    text = f"{CANARY} owes the bank nine hundred pounds"
+    token, _ = opened.shows(text, profile="document")
+    said = opened.asked("curve", token=token, number=1, prior="uniform")
+    assert [row[0] for row in said["curve"]["rows"]][2] == "7.5 (yours)"
+    assert len(said["curve"]["rows"]) == 5
+    found = opened.asked("risk", token=token, number=1, prior="uniform")
+    share = re.search(r"\((\d+)%\)", found["sentence"])[1]
+    assert said["curve"]["rows"][2][1] in (f"{share}%", "under 1%")
+    assert CANARY not in json.dumps(said)
+    token, _ = opened.shows(PROMPT)
+    said = opened.asked("curve", token=token, number=1, prior="uniform")
+    assert said["curve"] is None
+    assert "textveil risk" in said["note"]
+
+
+def test_a_curve_that_nobody_waits_for_is_given_up(opened, monkeypatch):
+    token, _ = opened.shows("She owes the bank nine hundred pounds", profile="document")
+
+    def computes(*_, report, **__):
+        newer = {"token": token, "number": 2, "text": "", "profile": "prompt", "level": "personal"}
+        opened.asked("protect", **newer)
+        report("risk at other budgets", 1, 5)
+        raise AssertionError("it went on")
+
+    monkeypatch.setattr(routes, "compute_curve", computes)
+    body = {"token": token, "number": 1, "prior": "uniform"}
+    answer = opened.post("/playground/curve", body)
+    assert answer.status_code == 409
+    assert answer.json()["error"]["code"] == "changed"
+
+
 # ---- its own page only -----------------------------------------------------------------------------------------------
 
 FOREIGN = [
@@ -270,7 +315,9 @@ FOREIGN = [
 ]
 
 
-@pytest.mark.parametrize("path", ["open", "protect", "risk", "restore", "ask", "activity", "close"])
+@pytest.mark.parametrize(
+    "path", ["open", "protect", "risk", "curve", "restore", "ask", "activity", "close"]
+)
 def test_other_sites_are_refused(opened, path):
     for headers in FOREIGN:
         answer = opened.post(f"/playground/{path}", {}, **headers)

@@ -301,9 +301,9 @@ def test_an_index_of_pandas_is_a_column():
         same = pandas.DataFrame(
             {"text": ["a"], column: [1]}, index=pandas.Index([CANARY], name=name)
         )
-        for options in ({}, {"keep": [column]}):
+        for keep in (None, [column]):
             with pytest.raises(InputError, match=r"rename (it|the column)"):
-                frames.privatize(same, VEIL, **options)
+                frames.privatize(same, VEIL, keep=keep)
     plain = pandas.DataFrame({"text": ["a"], "index": [CANARY]})
     assert frames.privatize(plain, VEIL, keep=["index"])[0]["index"].to_list() == [CANARY]
     several = pandas.DataFrame(

@@ -6,20 +6,25 @@ Not here: how a text is privatized (`pipeline`), and the command itself (`cli.lo
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from textveil.config import convert_keywords, resolve
+from textveil.cli import progress
+from textveil.config import Config, convert_keywords, resolve
 from textveil.guarantee import describe_hidden, format_number
 from textveil.pipeline import Privatizer, Protector, Result
 from textveil.session import Session
 from textveil.table import EmbeddingTable, load_table
 from textveil.text import Kind
+
+if TYPE_CHECKING:
+    from textveil.evaluate.risk import Risk
 
 Treatment = Literal["changed", "kept", "public", "placeholder"]
 
@@ -60,6 +65,11 @@ DEMO_RUNS = (
     DemoRun(mechanism="rankcape", epsilon=7.5, options=(("k", 100),)),
 )
 
+MECHANISM_COLUMNS = ("mechanism", "epsilon", "for any two words", "words unchanged")
+
+PAGE_FACTORS = (1 / 4, 1 / 2, 1.0, 2.0, 4.0)
+"""Multiples of the letter's budgets at which the page shows its risk."""
+
 EPSILON_REMARK = (
     "Epsilons of different mechanisms cannot be compared; what an attacker recovers can "
     "(`textveil risk`)."
@@ -74,7 +84,52 @@ def read_letter() -> str:
     return (files("textveil") / "data" / "demo.txt").read_text(encoding="utf-8").strip()
 
 
-def show(console: Console, *, seed: int | None = None) -> None:
+@dataclass(frozen=True, kw_only=True)
+class PromptRun:
+    """A protected prompt with its answer.
+
+    Attributes:
+        result: the prompt.
+        session: restores the answer.
+        answer: what comes back.
+    """
+
+    result: Result
+    session: Session
+    answer: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class LetterRun:
+    """The privatized letter with its risk.
+
+    Attributes:
+        config: its options.
+        result: the release.
+        risks: what an attacker recovers.
+    """
+
+    config: Config
+    result: Result
+    risks: "Sequence[Risk]"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Demonstration:
+    """The three parts of the demonstration.
+
+    Attributes:
+        prompt: the prompt and its answer.
+        letter: the letter and its risk.
+        rows: of the mechanisms.
+    """
+
+    prompt: PromptRun
+    letter: LetterRun
+    rows: Sequence[Sequence[str]]
+
+
+def show(console: Console, *, seed: int | None = None) -> Demonstration:
     """Shows a prompt, a letter, and a table of mechanisms.
 
     The prompt with its answer, the letter with its statement and its risk.
@@ -82,6 +137,9 @@ def show(console: Console, *, seed: int | None = None) -> None:
     Args:
         console: where to print; nothing depends on colours.
         seed: repeatable draws, which the statements then say; None for system randomness.
+
+    Returns:
+        What was shown, for `build_page`.
     """
     table = load_table()
     _print_heading(
@@ -91,14 +149,43 @@ def show(console: Console, *, seed: int | None = None) -> None:
             "is used)"
         ),
     )
-    console.print(_build_grid(protect_prompt(table, seed)))
+    prompt = run_prompt(table, seed)
+    console.print(_build_grid(describe_prompt(prompt)))
     _print_heading(
         console, "\n2. Privatize a text: an invented letter under the profile `document`"
     )
-    console.print(_build_grid(privatize_letter(table, seed)))
+    letter = run_letter(table, seed)
+    console.print(_build_grid(describe_letter(letter)))
     _print_heading(console, "\n3. Mechanisms, each on the same letter")
-    console.print(compare_mechanisms(table, seed))
+    rows = list_mechanisms(table, seed)
+    console.print(compare_mechanisms(rows))
     console.print(EPSILON_REMARK)
+    return Demonstration(prompt=prompt, letter=letter, rows=rows)
+
+
+def build_page(demo: Demonstration) -> str:
+    """Builds the demonstration as a page, with the risk of the letter at other budgets."""
+    from textveil.evaluate.curve import compute_curve
+    from textveil.evaluate.risk import check_risk_options
+    from textveil.render import demonstration
+
+    prompt, letter = demo.prompt, demo.letter
+    with progress.show_bars() as report:
+        curve = compute_curve(
+            letter.config,
+            [read_letter()],
+            letter.risks,
+            letter.result.guarantee,
+            prior=check_risk_options(letter.config),
+            factors=PAGE_FACTORS,
+            report=report,
+        )
+    return demonstration.render_page(
+        mark_prompt(prompt),
+        describe_hidden([prompt.result.released]),
+        demonstration.Letter(result=letter.result, risks=letter.risks, curve=curve),
+        (MECHANISM_COLUMNS, demo.rows, EPSILON_REMARK),
+    )
 
 
 def protect_prompt(table: EmbeddingTable, seed: int | None) -> dict[str, str]:
@@ -106,15 +193,48 @@ def protect_prompt(table: EmbeddingTable, seed: int | None) -> dict[str, str]:
 
     Returns each text by its title.
     """
+    return describe_prompt(run_prompt(table, seed))
+
+
+def run_prompt(table: EmbeddingTable, seed: int | None) -> PromptRun:
+    """Protects a prompt, and answers it."""
     session = Session()
     result = Protector(table=table, seed=seed).protect(PROMPT, session)
-    answer = answer_prompt(result.text)
+    return PromptRun(result=result, session=session, answer=answer_prompt(result.text))
+
+
+def describe_prompt(prompt: PromptRun) -> dict[str, str]:
+    """Returns each text of a prompt and its answer by its title."""
     return {
         "you write": PROMPT,
-        "is sent": result.text,
-        "": describe_hidden([result.released]),
-        "comes back": answer,
-        "you read": session.restore(answer),
+        "is sent": prompt.result.text,
+        "": describe_hidden([prompt.result.released]),
+        "comes back": prompt.answer,
+        "you read": prompt.session.restore(prompt.answer),
+    }
+
+
+def mark_prompt(prompt: PromptRun) -> dict[str, list[tuple[str, str]]]:
+    """Cuts each text of a prompt and its answer into pieces with their types; "" for the rest."""
+    from textveil.render.risk import find_originals
+
+    released = prompt.result.released
+    types = dict(released.mask.placeholders)
+    names = {item.text: types[i] for i, item in enumerate(released.items) if i in types}
+    gaps, originals = find_originals(released, prompt.result.private)
+    written = [("", "")]
+    for i, (gap, original) in enumerate(zip(gaps[:-1], originals, strict=True)):
+        written += [(gap, ""), (original, types.get(i, ""))]
+    sent, came = (
+        [(piece, names.get(piece, "")) for piece in re.split(r"(<\w+>)", text)]
+        for text in (prompt.result.text, prompt.answer)
+    )
+    read = [(prompt.session.restore(piece), type_) for piece, type_ in came]
+    return {
+        "You write": [*written, (gaps[-1], "")],
+        "Is sent": sent,
+        "Comes back": came,
+        "You read": read,
     }
 
 
@@ -132,18 +252,10 @@ def answer_prompt(prompt: str) -> str:
     )
 
 
-def privatize_letter(table: EmbeddingTable, seed: int | None) -> dict[str, str]:
-    """Privatizes the letter, and assesses its risk.
-
-    Returns the letter, its release, the statement and the attacker's success, by their titles.
-    """
+def run_letter(table: EmbeddingTable, seed: int | None) -> LetterRun:
+    """Privatizes the letter, and assesses its risk."""
     from textveil.evaluate.attack import Case
-    from textveil.evaluate.risk import (
-        assess,
-        check_risk_options,
-        describe_public_attackers,
-        describe_risk,
-    )
+    from textveil.evaluate.risk import assess, check_risk_options
 
     config = resolve(profile="document", overrides=convert_keywords(seed=seed))
     privatizer = Privatizer.from_config(config, table=table)
@@ -151,25 +263,28 @@ def privatize_letter(table: EmbeddingTable, seed: int | None) -> dict[str, str]:
     risks = assess(
         Case.build(privatizer, evaluation_run, names=True), prior=check_risk_options(config)
     )
-    result = evaluation_run.results[0]
+    return LetterRun(config=config, result=evaluation_run.results[0], risks=risks)
+
+
+def describe_letter(letter: LetterRun) -> dict[str, str]:
+    """Returns the letter, its release, the statement and the attacker's success, by their titles."""
+    from textveil.evaluate.risk import describe_public_attackers, describe_risk
+
+    public_note = describe_public_attackers(letter.config, letter.risks)
     return {
         "you write": _shorten(read_letter(), 160),
-        "released": _shorten(result.text, 400),
-        "statement": result.guarantee.summary(),
-        "attacker": f"{describe_risk(risks)} {describe_public_attackers(config, risks)}",
+        "released": _shorten(letter.result.text, 400),
+        "statement": letter.result.guarantee.summary(),
+        "attacker": f"{describe_risk(letter.risks)} {public_note}",
     }
 
 
-def compare_mechanisms(table: EmbeddingTable, seed: int | None) -> Table:
-    """Builds a table of each run's bound and unchanged words.
+def list_mechanisms(table: EmbeddingTable, seed: int | None) -> list[tuple[str, ...]]:
+    """Lists each run's epsilon, bound and unchanged words.
 
     Unchanged words of the letter came out as they went in.
     """
-    rows = Table(box=None, padding=(0, 3, 0, 0), pad_edge=False, header_style="bold")
-    rows.add_column("mechanism", no_wrap=True)
-    rows.add_column("epsilon", no_wrap=True)
-    rows.add_column("for any two words", justify="right")
-    rows.add_column("words unchanged", justify="right")
+    rows: list[tuple[str, ...]] = []
     for run in DEMO_RUNS:
         privatizer = Privatizer(
             run.mechanism, epsilon=run.epsilon, table=table, seed=seed, **dict(run.options)
@@ -180,14 +295,28 @@ def compare_mechanisms(table: EmbeddingTable, seed: int | None) -> Table:
             f" per unit of {guarantee.claim.metric} distance" if guarantee.kind == "metric" else ""
         )
         unchanged, protected = count_unchanged(result)
-        bound = format_number(guarantee.epsilon_ldp)
-        rows.add_row(
-            run.title,
-            f"{format_number(guarantee.epsilon)}{unit}",
-            bound,
-            f"{unchanged} of {protected}",
+        rows.append(
+            (
+                run.title,
+                f"{format_number(guarantee.epsilon)}{unit}",
+                format_number(guarantee.epsilon_ldp),
+                f"{unchanged} of {protected}",
+            )
         )
     return rows
+
+
+def compare_mechanisms(rows: Sequence[Sequence[str]]) -> Table:
+    """Builds a table of `list_mechanisms`."""
+    table = Table(box=None, padding=(0, 3, 0, 0), pad_edge=False, header_style="bold")
+    first, second, *others = MECHANISM_COLUMNS
+    for name in (first, second):
+        table.add_column(name, no_wrap=True)
+    for name in others:
+        table.add_column(name, justify="right")
+    for row in rows:
+        table.add_row(*row)
+    return table
 
 
 def _shorten(text: str, max_characters: int) -> str:

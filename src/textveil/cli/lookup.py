@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from textveil.cli import texts
 from textveil.cli.console import say
 from textveil.cli.decorators import group, verb
 from textveil.errors import UnknownName
@@ -220,19 +221,23 @@ def _explain_profile(name: str) -> None:
 
 @verb(
     "textveil demo",
-    "textveil demo --seed 1",
+    "textveil demo --seed 1 --html demo.html",
     options=("seed",),
     default=None,
     complete=False,
 )
-def demo(config: "Config") -> None:
+def demo(config: "Config", html: texts.Html = None) -> None:
     """Show both jobs: a prompt whose answer is restored, and an invented letter with its statement and its risk."""
     from rich.console import Console
 
     from textveil.cli import demo as demonstration
 
+    if html is not None:
+        texts.check_page(html)
     with text_streams.convert_write_errors():
-        demonstration.show(Console(highlight=False, soft_wrap=False), seed=config.seed)
+        shown = demonstration.show(Console(highlight=False, soft_wrap=False), seed=config.seed)
+    if html is not None:
+        texts.write_page(html, demonstration.build_page(shown), private=False)
 
 
 def _spell(value: object) -> str:

@@ -6,6 +6,7 @@ Not here: how risk is assessed (`evaluate.risk`), and how it looks (`render`).
 """
 
 from contextlib import nullcontext
+from time import perf_counter
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -30,7 +31,15 @@ def risk(
     statement_form: "StatementForm",
     text: texts.Text = None,
     output: texts.Output = None,
-    html: texts.Html = None,
+    html: Annotated[
+        str | None,
+        typer.Option(
+            "--html",
+            metavar="FILE",
+            help="Also write a page for you alone: originals beside releases, the statement as a "
+            "bar, and the risk at other budgets.",
+        ),
+    ] = None,
     prior: Annotated[
         str | None,
         typer.Option(
@@ -57,6 +66,7 @@ def risk(
     has a field `risk`. Keep that to yourself: it tells which guesses are right. For a few texts.
     """
     texts.check_files(text, output, session, html)
+    from textveil.evaluate.curve import choose_factors, compute_curve
     from textveil.evaluate.risk import (
         assess,
         check_risk_options,
@@ -84,25 +94,42 @@ def risk(
         ):
             evaluation_run = privatizer.rehearse(input_texts, opened_session)
         case = Case.build(privatizer, evaluation_run, names=True)
-        risks = assess(
-            case,
-            prior=name,
-            public=public_texts,
-            rng=evaluation.build_simulation_rng(config),
-            report=report,
+        simulation = evaluation.build_simulation_rng(config)
+        began = perf_counter()
+        risks = assess(case, prior=name, public=public_texts, rng=simulation, report=report)
+        factors = choose_factors(perf_counter() - began)
+        statements = [result.guarantee for result in evaluation_run.results]
+        curve = (
+            []
+            if html is None or not risks
+            else compute_curve(
+                config,
+                input_texts,
+                risks,
+                merge_statements(statements),
+                prior=name,
+                public=public_texts,
+                factors=factors,
+                rng=simulation,
+                report=report,
+            )
         )
-    statements = [result.guarantee for result in evaluation_run.results]
+    public_note = describe_public_attackers(config, risks)
+    originals = [result.private for result in evaluation_run.results]
     if html is not None and risks:
         page = shown.render_page(
-            risks, merge_statements(statements), describe_public_attackers(config, risks)
+            risks, merge_statements(statements), public_note, originals=originals, curve=curve
         )
         texts.write_page(html, page, private=True)
+        console.note("textveil: warning: the page holds the private originals (--html)")
     if risks and (as_json or with_original):
         console.note("textveil: warning: keep the output to yourself: it says what is private")
     texts.show(
         evaluation_run.results,
         output,
-        lambda marked: [shown.render_text(text_risk, marked=marked) for text_risk in risks],
+        lambda marked: shown.render_for_terminal(
+            risks, originals if with_original else (), marked=marked
+        ),
         lambda marked: shown.render_legend(marked=marked),
         as_json=as_json,
         with_original=with_original,
@@ -112,7 +139,7 @@ def risk(
     if risks:
         for line in filter(
             None,
-            (describe_risk(risks), describe_public_attackers(config, risks), get_caution(risks)),
+            (describe_risk(risks), public_note, get_caution(risks)),
         ):
             console.note(console.wrap(line))
     statement_form.say(statements, as_json=as_json)

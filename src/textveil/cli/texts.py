@@ -20,6 +20,7 @@ from textveil.files import formats, text_streams
 if TYPE_CHECKING:
     from rich import text as rich_text
     from rich.console import Console
+    from rich.table import Table
 
     from textveil.config import Config
     from textveil.pipeline import Privatizer, Result, TextResult
@@ -127,7 +128,7 @@ def check_files(
             f"--session and --output must be different files, and both are {quote_file(output)}"
         )
     if html is not None:
-        _check_html(html, text)
+        check_page(html, text)
 
 
 def _check_input(text: str, whole: bool, files: str) -> None:
@@ -141,7 +142,12 @@ def _is_same_file(path: str, other: str | None) -> bool:
     return other is not None and os.path.realpath(path) == os.path.realpath(other)
 
 
-def _check_html(html: str, text: str | None) -> None:
+def check_page(html: str, text: str | None = None) -> None:
+    """Refuses a page that would be the input, or has no place.
+
+    Raises:
+        ConfigError: says what --html must be.
+    """
     if html == "-" or (os.path.isfile(html) and _is_same_file(html, text)):
         raise ConfigError(
             "--html must be a separate file, not the input or standard output; got "
@@ -383,7 +389,7 @@ def _has_words(result: "Result | TextResult") -> "TypeGuard[Result]":
 def show(
     results: "Sequence[Result]",
     output: str | None,
-    render_texts: "Callable[[bool], Iterable[rich_text.Text]]",
+    render_texts: "Callable[[bool], Iterable[rich_text.Text | Table]]",
     render_legend: "Callable[[bool], rich_text.Text]",
     *,
     as_json: bool,
@@ -406,26 +412,34 @@ def show(
         extra_fields: additional fields in the JSON of each.
     """
     from rich.console import Console
+    from rich.table import Table
 
     from textveil.cli.demo import has_styles
 
     console = Console(stderr=True, highlight=False)
+    marked = has_styles(console)
+    shown_texts = [] if as_json else list(render_texts(marked))
     with text_streams.open_output(output, private=private) as sink:
-        # one person sees both streams: the coloured text is enough
+        # One person sees both streams: the coloured text is enough, if originals are beside it.
         is_same_screen = sink.terminal and console.is_terminal
+        is_enough = not with_original or any(isinstance(text, Table) for text in shown_texts)
         for result, fields in zip(results, extra_fields or repeat({}, len(results)), strict=True):
-            if as_json or with_original or not is_same_screen:
+            if as_json or not (is_same_screen and is_enough):
                 write(
                     sink, result, as_json=as_json, with_original=with_original, extra_fields=fields
                 )
     if results and not as_json:
-        marked = has_styles(console)
-        for text in [*render_texts(marked), render_legend(marked)]:
+        for text in [*shown_texts, render_legend(marked)]:
             _print(console, text)
 
 
-def _print(console: "Console", text: "rich_text.Text") -> None:
-    """Prints a text in colour, with one line end."""
+def _print(console: "Console", text: "rich_text.Text | Table") -> None:
+    """Prints a text in colour, with one line end, or texts side by side."""
+    from rich.table import Table
+
+    if isinstance(text, Table):
+        console.print(text)
+        return
     end = "" if text.plain.endswith("\n") else "\n"
     console.print(text, end=end, soft_wrap=not console.is_terminal)
 

@@ -8,6 +8,7 @@ Not here: how a mechanism earns its claim (`mechanism`), and what attackers get.
 from textveil.guarantee.accounting import compose, condense, summarize
 from textveil.guarantee.claim import FLOATING_POINT, Claim, Restricted
 from textveil.guarantee.guarantee import MICRO, Group, Guarantee, Loss
+from textveil.guarantee.parts import StatementPart, find_drawn_epsilon, list_parts
 from textveil.guarantee.text_guarantee import LibraryFacts, Sentences, TextGuarantee
 from textveil.guarantee.wording import (
     TYPE_NOUNS,
@@ -30,14 +31,17 @@ __all__ = [
     "Loss",
     "Restricted",
     "Sentences",
+    "StatementPart",
     "TextGuarantee",
     "compose",
     "condense",
     "count_hidden",
     "describe_hidden",
+    "find_drawn_epsilon",
     "format_count",
     "format_number",
     "format_things",
     "join_parts",
+    "list_parts",
     "summarize",
 ]

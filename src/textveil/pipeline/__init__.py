@@ -10,7 +10,7 @@ Not here: what any of the steps does; each has a separate room.
 from textveil.pipeline.budget_search import resolve_budget
 from textveil.pipeline.privatizer import BATCH_CHARACTERS, BATCH_TEXTS, Privatizer
 from textveil.pipeline.protector import Protector, list_drawn_types
-from textveil.pipeline.results import EvaluationRun, Result, describe_releases, shorten
+from textveil.pipeline.results import EvaluationRun, Private, Result, describe_releases, shorten
 from textveil.pipeline.sweep import SWEEP_WORDS, sweep
 from textveil.pipeline.synthesis import (
     BallotBox,
@@ -33,6 +33,7 @@ __all__ = [
     "BallotBox",
     "DrawOptions",
     "EvaluationRun",
+    "Private",
     "Privatizer",
     "Protector",
     "Report",

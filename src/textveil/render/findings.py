@@ -12,9 +12,9 @@ from html import escape
 from textveil.protect import Finding
 from textveil.render import page as pages
 
-_STYLES = """.hidden { background: #fdae6b; }
-  .stays { border-bottom: 2px dotted #08519c; }
-  .type { font-size: .7em; color: #444; margin-left: .25rem; }"""
+_STYLES = """.hidden { background: #fdae6b; color: #1a1a1a; }
+  .stays { border-bottom: 2px dotted var(--accent); }
+  .type { font-size: .7em; color: var(--soft); margin-left: .25rem; } .hidden .type { color: #444; }"""
 
 
 def render_page(documents: Sequence[tuple[str, Sequence[Finding]]]) -> str:

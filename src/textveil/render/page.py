@@ -9,6 +9,8 @@ from importlib.resources import files
 from string import Template
 
 from textveil.guarantee import Guarantee
+from textveil.render.bar import render_bar
+from textveil.render.picture import PICTURE_CSS
 
 
 def render_page(title: str, content: str, guarantee: Guarantee, *, styles: str) -> str:
@@ -22,16 +24,41 @@ def render_page(title: str, content: str, guarantee: Guarantee, *, styles: str) 
         guarantee: the statement about everything that is shown.
         styles: CSS in addition to what all pages have.
     """
+    content = f"{content}\n{render_statement(guarantee)}"
+    return render_plain_page(title, content, styles=f"{PICTURE_CSS}\n{styles}")
+
+
+def render_statement(guarantee: Guarantee) -> str:
+    """Returns a statement as HTML: a bar, the sentence, and all of it."""
     summary, explained = escape(guarantee.summary()), escape(guarantee.explain())
-    statement = f"<h2>The statement</h2>\n<p>{summary}</p>\n<pre>{explained}</pre>"
-    return render_plain_page(title, f"{content}\n{statement}", styles=styles)
+    return f"""<h2>The statement</h2>
+{render_bar(guarantee)}
+<p>{summary}</p>
+<details><summary>The statement in full</summary>
+<pre>{explained}</pre></details>"""
 
 
-def render_plain_page(title: str, content: str, *, styles: str) -> str:
+DARK_STYLES = """:root { color-scheme: light dark; }
+  @media screen and (prefers-color-scheme: dark) {
+    :root { --ink: #ecedf0; --paper: #15171b; --soft: #b0b4bd; --faint: #979ba4; --line: #33363d; --panel: #1e2126;
+      --accent: #8fc0f5; --caution: #ff9a5c; }
+  }"""
+"""The colours of pages for readers who prefer dark ones; paper stays light."""
+
+
+def render_plain_page(title: str, content: str, *, styles: str, dark: bool = True) -> str:
     """Builds a page without a statement.
 
-    The arguments are those of `render_page`.
+    The other arguments are those of `render_page`.
+
+    Args:
+        title: see there.
+        content: see there.
+        styles: see there.
+        dark: whether its content can be read on dark pages, too.
     """
     template = Template((files("textveil") / "data" / "page.html").read_text(encoding="utf-8"))
     # What is filled in is not read again: a `$` in a text stays one.
-    return template.substitute(title=escape(title), content=content, styles=styles)
+    return template.substitute(
+        title=escape(title), content=content, styles=styles, dark=DARK_STYLES if dark else ""
+    )

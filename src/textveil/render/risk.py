@@ -5,16 +5,21 @@ tell which guesses are right.
 Not here: how risk is assessed (`evaluate.risk`), and the statement about a release (`guarantee`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
 from typing import NamedTuple
 
 import numpy as np
+from rich.table import Table
 from rich.text import Text
 
+from textveil.evaluate.curve import CurvePoint
 from textveil.evaluate.risk import PRIOR_DESCRIPTIONS, Risk, describe_risk, get_caution
 from textveil.guarantee import Guarantee
+from textveil.pipeline import Private
 from textveil.render import page as pages
+from textveil.render.curve import render_curve
+from textveil.text import Released
 
 GUESSED_MARK = "*"
 """The sign for a word that the attacker guesses right.
@@ -46,14 +51,33 @@ no colours; else signs.
 """
 
 
-RISK_CSS = """.legend .level0, .legend .level1, .legend .level2 { color: #1a1a1a; }
+RISK_CSS = """.level1, .level2, .legend .level0, .legend .level1, .legend .level2 { color: #1a1a1a; }
   .level1 { background: #fee6ce; }
   .level2 { background: #fdae6b; }
   .level3 { background: #a63603; color: #fff; font-weight: 600; }
   .level4 { background: #5a1e02; color: #fff; font-weight: 700; }
+  .legend .level0 { color: inherit; }
+  @media screen and (prefers-color-scheme: dark) {
+    .level1, .legend .level1 { background: #43291a; color: #fee6ce; }
+    .level2, .legend .level2 { background: #84430f; color: #fff; }
+    .level3 { background: #f08a3c; color: #1a1a1a; }
+    .level4 { background: #ffdcb8; color: #1a1a1a; }
+  }
   .named { text-decoration: underline; text-underline-offset: .12em; text-decoration-thickness: 1px;
     padding-bottom: .15rem; }"""
-"""The style sheet of the levels on a page."""
+"""The style sheet of the levels on a page; on dark pages the lightest is the highest."""
+
+
+PAGE_CSS = (
+    RISK_CSS
+    + """
+  body { max-width: 62rem; }
+  .sides { display: grid; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 0 1.6rem; }
+  .sides h2 { margin-top: 1.2rem; }
+  summary { cursor: pointer; color: var(--accent); font-size: .9rem; }
+  details > table, details > pre { margin-top: .6rem; }
+  @media (max-width: 40rem) { .sides { grid-template-columns: minmax(0, 1fr); } }"""
+)
 
 
 def find_level(probability: float) -> RiskLevel:
@@ -102,7 +126,66 @@ def render_legend(*, marked: bool) -> Text:
     return text.append(" the attacker's best guess is right.")
 
 
-def render_page(risks: Sequence[Risk], guarantee: Guarantee, public_note: str = "") -> str:
+def render_for_terminal(
+    risks: Sequence[Risk], originals: Sequence[Private] = (), *, marked: bool
+) -> Iterator[Text | Table]:
+    """Yields releases with private words in their risk's colour.
+
+    Args:
+        risks: of the texts.
+        originals: the texts, to stand beside their releases; none to leave them out.
+        marked: whether colours can be shown; else signs follow the released words.
+    """
+    if not originals:
+        yield from (render_text(risk, marked=marked) for risk in risks)
+        return
+    for risk, original in zip(risks, originals, strict=True):
+        grid = Table(box=None, expand=True, padding=(0, 1), pad_edge=False, header_style="bold")
+        grid.add_column("original", ratio=1, overflow="fold")
+        grid.add_column("released", ratio=1, overflow="fold")
+        text, (gaps, words) = Text(), find_originals(risk.released, original)
+        for gap, word, probability in zip(gaps[:-1], words, risk.probability, strict=True):
+            is_public = np.isnan(probability)
+            style = "dim" if is_public else find_level(float(probability)).style
+            text.append(gap).append(word, style if marked else "")
+        grid.add_row(text.append(gaps[-1]), render_text(risk, marked=marked))
+        yield grid
+
+
+def find_originals(released: Released, original: Private) -> tuple[list[str], list[str]]:
+    """Finds the private words behind the items of a release.
+
+    Args:
+        released: the release.
+        original: its text.
+
+    Returns:
+        The gaps between them, one more than items, and the words of each item.
+    """
+    text, spans, end = original.get_text(), list[tuple[int, int]](), 0
+    for word in original.words:
+        # Words are parts of the text, in its order.
+        start = text.find(word, end)
+        start, end = (end, end) if start < 0 else (start, start + len(word))
+        spans.append((start, end))
+    gaps, words, end = [], [], 0
+    for item in released.items:
+        covered = spans[item.start : item.end] or [(end, end)]
+        start, stop = max(end, covered[0][0]), max(end, covered[-1][1])
+        gaps.append(text[end:start])
+        words.append(text[start:stop])
+        end = stop
+    return [*gaps, text[end:]], words
+
+
+def render_page(
+    risks: Sequence[Risk],
+    guarantee: Guarantee,
+    public_note: str = "",
+    *,
+    originals: Sequence[Private] = (),
+    curve: Sequence[CurvePoint] = (),
+) -> str:
     """Builds a page of releases in their risk's colours.
 
     Without scripts; the statement follows.
@@ -111,52 +194,92 @@ def render_page(risks: Sequence[Risk], guarantee: Guarantee, public_note: str = 
         risks: of the texts.
         guarantee: about all of them together.
         public_note: what public texts of the same kind bring, see `evaluate.risk.beside`.
+        originals: the texts, to stand beside their releases; none to leave them out.
+        curve: the risk at other budgets; none to leave it out.
     """
-    first = risks[0] if risks else None
-    exact = first is not None and first.evidence == "exact"
-    evidence = (
-        "computed from the mechanism's law" if exact else "estimated by simulating the mechanism"
-    )
+    what = "holds the private text" if originals else "shows which guesses about it are right"
+    warning = get_caution(risks)
+    content = f"""{f'<p class="how">{escape(public_note)}</p>' if public_note else ""}
+<p class="keep">Keep this page to yourself: it {what}.{escape(f" {warning}" if warning else "")}</p>
+{render_texts(risks, originals)}
+{render_curve(curve)}"""
+    return pages.render_page(describe_risk(risks), content, guarantee, styles=PAGE_CSS)
+
+
+def render_texts(risks: Sequence[Risk], originals: Sequence[Private] = ()) -> str:
+    """Returns releases in their risk's colours as HTML, with the legend.
+
+    Args:
+        risks: of the texts.
+        originals: the texts, to stand beside their releases; none to leave them out.
+    """
     explanation = ""
-    if first:
+    if risks:
+        exact = risks[0].evidence == "exact"
+        evidence = (
+            "computed from the mechanism's law"
+            if exact
+            else "estimated by simulating the mechanism"
+        )
         explanation = (
-            f"Probabilities are {evidence}, for an attacker who {PRIOR_DESCRIPTIONS[first.prior]}. "
+            f"Probabilities are {evidence}, for an attacker who "
+            f"{PRIOR_DESCRIPTIONS[risks[0].prior]}. "
         )
     steps = "".join(
         f'<li><span class="word level{number}">word</span> {escape(step.meaning)}</li>'
         for number, step in enumerate(RISK_LEVELS)
     )
-    texts = "\n".join(f'<p class="text">{_render_html(risk)}</p>' for risk in risks)
-    content = f"""<p class="how">{escape(explanation)}Point at a word to read its probability.</p>
-{f'<p class="how">{escape(public_note)}</p>' if public_note else ""}
-<p class="keep">Keep this page to yourself: it shows which guesses about the private text are right.\
-{escape(f" {warning}" if (warning := get_caution(risks)) else "")}</p>
+    texts = "\n".join(f'<p class="text">{_render_released(risk)}</p>' for risk in risks)
+    if originals:
+        pairs = "\n".join(
+            f'<div><h2>Original</h2><p class="text">{_render_original(risk, original)}</p></div>\n'
+            f'<div><h2>Released</h2><p class="text">{_render_released(risk)}</p></div>'
+            for risk, original in zip(risks, originals, strict=True)
+        )
+        texts = f'<div class="sides">{pairs}</div>'
+    return f"""<p class="how">{escape(explanation)}Point at a word to read its probability.</p>
 <ul class="legend">{steps}<li><span class="public">word</span> public, passed unchanged</li>\
 <li><span class="named">word</span> the attacker's best guess is right</li></ul>
 <p class="how">The colour says how likely the attacker finds the private word.</p>
 {texts}"""
-    return pages.render_page(describe_risk(risks), content, guarantee, styles=RISK_CSS)
 
 
-def _render_html(risk: Risk) -> str:
-    parts = []
-    rows = zip(
-        risk.released.gaps[:-1], risk.released.items, risk.probability, risk.named, strict=True
+def describe_chance(probability: float, is_guessed: bool) -> str:
+    """Describes how likely an attacker finds a word: "12%, the attacker's best guess is right"."""
+    chance = (
+        # Rounded to whole percents, a small probability would read as none.
+        f"{probability:.0%}" if probability >= RISK_LEVELS[0].upper_bound else "less than 1%"
     )
-    for gap, item, probability, is_guessed in rows:
+    return f"{chance}, the attacker's best guess is right" if is_guessed else chance
+
+
+def _render_released(risk: Risk) -> str:
+    released = risk.released
+    words = [item.text for item in released.items]
+    return _render_words(risk, released.gaps, words, ' tabindex="0"')
+
+
+def _render_original(risk: Risk, original: Private) -> str:
+    return _render_words(risk, *find_originals(risk.released, original))
+
+
+def _render_words(
+    risk: Risk, gaps: Sequence[str], words: Sequence[str], attributes: str = ""
+) -> str:
+    """Returns words between gaps as HTML, each item in the colour of its risk.
+
+    Keys reach the words of one side only: both have the same titles.
+    """
+    parts = []
+    for gap, word, probability, is_guessed in zip(
+        gaps[:-1], words, risk.probability, risk.named, strict=True
+    ):
         parts.append(escape(gap))
         if np.isnan(probability):
-            parts.append(f'<span class="public">{escape(item.text)}</span>')
+            parts.append(f'<span class="public">{escape(word)}</span>')
             continue
         number = RISK_LEVELS.index(find_level(float(probability)))
-        title = (
-            # Rounded to whole percents, a small probability would read as none.
-            f"{probability:.0%}" if probability >= RISK_LEVELS[0].upper_bound else "less than 1%"
-        )
-        if is_guessed:
-            title += ", the attacker's best guess is right"
+        title = describe_chance(float(probability), bool(is_guessed))
         kinds = f"word level{number}" + (" named" if is_guessed else "")
-        parts.append(
-            f'<span class="{kinds}" title="{title}" tabindex="0">{escape(item.text)}</span>'
-        )
-    return "".join(parts) + escape(risk.released.gaps[-1])
+        parts.append(f'<span class="{kinds}" title="{title}"{attributes}>{escape(word)}</span>')
+    return "".join(parts) + escape(gaps[-1])

@@ -176,7 +176,8 @@ def _render_bar(table: SheetTable) -> str:
 
 _STYLES = """
   table { border-collapse: collapse; font-size: .9rem; line-height: 1.5; margin: 0 0 1rem; width: 100%; }
-  th, td { text-align: right; padding: .25rem 0 .25rem .8rem; border-bottom: 1px solid #ddd; vertical-align: top; }
+  th, td { text-align: right; padding: .25rem 0 .25rem .8rem; vertical-align: top;
+    border-bottom: 1px solid var(--line); }
   th:first-child, td:first-child, .facts td { text-align: left; padding-left: 0; }
   td:first-child { overflow-wrap: anywhere; min-width: 5.5rem; }
   .facts th { width: 5.5rem; } .facts td { overflow-wrap: anywhere; } th { font-weight: 600; }

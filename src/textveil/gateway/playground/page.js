@@ -17,6 +17,16 @@ const made = (name, { text, ...rest } = {}, ...children) => {
   return node;
 };
 
+// A picture comes as shapes: this page takes no markup.
+const SVG = "http://www.w3.org/2000/svg";
+function drawn(tag, attributes, text = "", shapes = []) {
+  const node = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  node.append(text, ...shapes.map((shape) => drawn(...shape)));
+  return node;
+}
+const picture = ({ attributes, shapes }) => drawn("svg", attributes, "", shapes);
+
 const prompt = at("prompt"), answer = at("answer"), sent = at("sent"), restored = at("restored");
 let token = "", ownKey = "", offered = [], levels = {}, longest = Infinity;
 let number = 0, shown = 0, sentText = "", waiting = 0, restoring = 0, asking = null;
@@ -148,6 +158,9 @@ function show(said) {
     made("li", {}, made("span", { text: count, className: `swatch ${look}` }), says.replace(/^[\d,]+ /, ""))),
     ...(said.passed ? [passed] : []));
   at("hidden").textContent = prompt.value.trim() ? said.hidden : "Type a prompt to read its statement.";
+  at("bar").replaceChildren(...(said.bar ? [picture(said.bar.picture), made("ul", { className: "bar-legend" },
+    ...said.bar.legend.map(({ look, says }) => made("li", {},
+      drawn("svg", { viewBox: "0 0 1 1", "aria-hidden": "true" }, "", [["rect", { width: "1", height: "1", class: look }]]), says)))] : []));
   at("statement").textContent = prompt.value.trim() ? said.statement : "";
   at("explanation").textContent = said.explained;
   at("full").hidden = !prompt.value.trim();
@@ -158,6 +171,7 @@ function show(said) {
   at("undrawn").hidden = said.drawn;
   at("undrawn").textContent = prompt.value.trim() ? said.undrawn : "Nothing is shown yet.";
   at("risk").replaceChildren();
+  at("more").hidden = true;
   at("ask").disabled = !prompt.value.trim() || asking !== null;
   at("assess").disabled = false;
   at("copy").disabled = !sentText || !navigator.clipboard;
@@ -186,29 +200,57 @@ function move(event) {
 
 // ---- what an attacker recovers ----------------------------------------------------------------------------------------
 
+const chances = (parts) => parts.map(([word, look, meaning]) => look === undefined ? word
+  : made("span", { text: word, className: `mark ${look}`, title: meaning },
+    made("span", { text: ` (${meaning})`, className: "hidden-visually" })));
+
 async function assess() {
-  const own = shown;
+  const own = shown, prior = at("prior").value;
   at("assess").disabled = true;
+  at("more").hidden = true;
   at("risk").replaceChildren(made("p", { text: "Guessing …", className: "hint" }));
   try {
-    const said = await asked("risk", { number: own, prior: at("prior").value });
+    const said = await asked("risk", { number: own, prior });
     if (own !== shown || own !== number) return;
-    const text = made("div", { className: "text" });
-    text.append(...said.parts.map(([word, look, meaning]) =>
-      look === undefined ? word
-        : made("span", { text: word, className: `mark ${look}`, title: meaning },
-          made("span", { text: ` (${meaning})`, className: "hidden-visually" }))));
     at("risk").replaceChildren(
       made("p", { text: said.sentence, className: "lead" }),
-      text,
       made("ul", { className: "legend" }, ...said.legend.map(({ look, says }) =>
         made("li", {}, made("span", { text: "a", className: `swatch ${look}`, ariaHidden: "true" }), says))),
       made("p", { text: said.how, className: "hint" }),
       ...(said.caution ? [made("p", { text: said.caution, className: "caution" })] : []));
+    at("original").replaceChildren(...chances(said.original));
+    at("guessed").replaceChildren(...chances(said.parts));
+    at("more").hidden = false;
+    compare(own, prior);
   } catch (error) {
     if (own === shown) at("risk").replaceChildren(made("p", { text: error.message, className: "caution" }));
   } finally {
     at("assess").disabled = shown !== number;
+  }
+}
+
+// The curve takes longer, and comes after the guesses.
+let comparing = 0;
+async function compare(own, prior) {
+  const mine = ++comparing;
+  at("curve").replaceChildren(made("p", { text: "Computing …", className: "hint" }));
+  const current = () => mine === comparing && own === shown;
+  try {
+    const { curve, note } = await asked("curve", { number: own, prior });
+    if (!current()) return;
+    if (!curve) {
+      at("curve").replaceChildren(made("p", { text: note, className: "hint" }));
+      return;
+    }
+    const table = made("table", { className: "numbers" },
+      made("thead", {}, made("tr", {}, ...curve.head.map((text) => made("th", { text, scope: "col" })))),
+      made("tbody", {}, ...curve.rows.map(([first, ...others]) => made("tr", {},
+        made("th", { text: first, scope: "row" }), ...others.map((text) => made("td", { text }))))));
+    at("curve").replaceChildren(
+      made("div", { className: "curve-sides" }, picture(curve.picture), table),
+      made("p", { text: curve.note, className: "hint" }));
+  } catch (error) {
+    if (current()) at("curve").replaceChildren(made("p", { text: error.message, className: "caution" }));
   }
 }
 

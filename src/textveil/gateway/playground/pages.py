@@ -37,6 +37,9 @@ GONE_MESSAGE = (
 )
 
 
+CHANGED_MESSAGE = "the prompt has changed in the meantime: try again"
+
+
 class PreviewSession(Session):
     """Session of one release on a page, which charges nothing.
 
@@ -132,9 +135,7 @@ class Page:
             RequestError: another release is shown than the one of this number.
         """
         if self.release is None or self.release.number != number:
-            raise RequestError(
-                409, "the prompt has changed in the meantime: try again", code="changed"
-            )
+            raise RequestError(409, CHANGED_MESSAGE, code="changed")
         return self.release
 
 

@@ -19,13 +19,20 @@ from pydantic import BaseModel, Field, ValidationError
 
 from textveil.config import Config
 from textveil.errors import InputError, LimitReached, StoreError, TextveilError, quote_path
-from textveil.evaluate.attack import Case
+from textveil.evaluate.attack import Case, ProgressCallback
+from textveil.evaluate.curve import compute_curve
 from textveil.evaluate.risk import assess, check_risk_options, describe_public_attackers
 from textveil.gateway.api_routes import RouteEndpoint, answer
 from textveil.gateway.errors import RequestError
 from textveil.gateway.gateway import Gateway, ReleasedMessage
 from textveil.gateway.playground import view as read
-from textveil.gateway.playground.pages import PageRelease, Pages, PreviewSession, get_ledger
+from textveil.gateway.playground.pages import (
+    CHANGED_MESSAGE,
+    PageRelease,
+    Pages,
+    PreviewSession,
+    get_ledger,
+)
 from textveil.gateway.playground.profiles import LEVEL_MEANINGS, Level, ProfileChoices
 from textveil.gateway.playground.whole_texts import STEPS, Letters
 from textveil.gateway.policy.client_keys import Caller
@@ -36,6 +43,7 @@ from textveil.gateway.request.parsing import read_body
 from textveil.gateway.request.protect_message import build_promise
 from textveil.gateway.request.request_record import RequestRecord
 from textveil.library import Library
+from textveil.render.curve import dump_curve
 from textveil.session import Session, Utterance
 from textveil.session.conversations import build_delta
 from textveil.session.snapshot import FACT_KINDS
@@ -51,6 +59,12 @@ MAX_TEXT_CHARACTERS = 20_000
 
 MAX_ACCOUNTS = 100
 """Maximal number of ledger accounts that are shown."""
+
+MAX_CURVE_WORDS = 400
+"""Maximal number of words of a prompt for which the risk at other budgets is computed."""
+
+CURVE_FACTORS = (1 / 4, 1 / 2, 1.0, 2.0, 4.0)
+"""Multiples of the budgets at which it is computed."""
 
 PAGE_FILES = {"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"}
 
@@ -118,6 +132,7 @@ class Playground:
         self._cached_choices: tuple[Gateway, ProfileChoices] | None = None
         self._pages = Pages()
         self._semaphore = asyncio.Semaphore(1)  # typing must not slow programs down
+        self._curve_semaphore = asyncio.Semaphore(1)  # and curves, which take longer, not typing
 
     # ---- routes ----------------------------------------------------------------------------------
 
@@ -129,6 +144,7 @@ class Playground:
             "open": (_RequestBody, self._open),
             "protect": (_ProtectRequest, self._protect),
             "risk": (_RiskRequest, self._assess_risk),
+            "curve": (_RiskRequest, self._compute_curve),
             "restore": (_RestoreRequest, self._restore),
             "library": (_TokenRequest, self._describe_library),
             "letter": (_LetterRequest, self._release_letter),
@@ -263,6 +279,20 @@ class Playground:
                 _assess_release, release, page_request.prior
             )
         return reply
+
+    async def _compute_curve(self, _: "Request", page_request: _RiskRequest) -> dict[str, Any]:
+        page = self._pages.get_page(page_request.token)
+        release = page.get_release(page_request.number)
+
+        def report(step: str, done: int, total: int) -> None:
+            if page.newest > page_request.number:  # nobody waits for it any more
+                raise RequestError(409, CHANGED_MESSAGE, code="changed")
+
+        async with self._curve_semaphore:
+            curve = await _run_in_thread(
+                _compute_release_curve, release, page_request.prior, report
+            )
+        return {"curve": curve, "note": "" if curve else read.NO_CURVE_TEXT}
 
     async def _restore(self, _: "Request", page_request: _RestoreRequest) -> dict[str, Any]:
         release = self._pages.get_page(page_request.token).get_release(page_request.number)
@@ -409,7 +439,28 @@ class _PageReleaser:
 def _assess_release(release: PageRelease, prior: str) -> dict[str, Any]:
     name = check_risk_options(release.config, prior)
     (risk,) = assess(Case.build(release.privatizer, release.rehearsal, names=True), prior=name)
-    return read.render_risk(risk, describe_public_attackers(release.config, [risk]))
+    comparison = describe_public_attackers(release.config, [risk])
+    return read.render_risk(risk, release.result.private, comparison)
+
+
+def _compute_release_curve(
+    release: PageRelease, prior: str, report: ProgressCallback
+) -> dict[str, Any] | None:
+    """Computes the risk of a shown text at other budgets; None for long texts, and without draws."""
+    name = check_risk_options(release.config, prior)
+    if not read.has_draws(release.result) or len(release.rehearsal.words) > MAX_CURVE_WORDS:
+        return None
+    risks = assess(Case.build(release.privatizer, release.rehearsal, names=True), prior=name)
+    points = compute_curve(
+        release.config,
+        [release.text],
+        risks,
+        release.result.guarantee,
+        prior=name,
+        factors=CURVE_FACTORS,
+        report=report,
+    )
+    return dump_curve(points)
 
 
 def _parse(body: type[_RequestBody], content: dict[str, Any]) -> _RequestBody:

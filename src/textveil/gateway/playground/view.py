@@ -8,6 +8,7 @@ itself (`page.html`).
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from difflib import SequenceMatcher
 from typing import Any
 
@@ -18,9 +19,9 @@ from textveil.gateway.playground.pages import PageRelease
 from textveil.gateway.protocols.restoring import AnswerRestorer
 from textveil.gateway.request.request_record import RequestRecord
 from textveil.guarantee import count_hidden, describe_hidden, format_things
-from textveil.pipeline import Result
+from textveil.pipeline import Private, Result
 from textveil.protect import GROUPS, PUBLIC
-from textveil.render import groups, risk, types
+from textveil.render import bar, groups, picture, risk, types
 from textveil.text import Item, Kind
 
 MAX_MARKED_WORDS = 4_000
@@ -39,6 +40,12 @@ UNDRAWN_TEXT = (
     "not the value; every other word is sent unchanged and can be read."
 )
 """Explanation in place of a risk where there is nothing to guess."""
+
+NO_CURVE_TEXT = (
+    "The risk at other budgets is shown for short prompts: for longer ones, use `textveil risk "
+    "FILE --html PAGE`."
+)
+"""Explanation in place of a curve."""
 
 
 def render_release(release: PageRelease) -> dict[str, Any]:
@@ -72,6 +79,7 @@ def render_release(release: PageRelease) -> dict[str, Any]:
         "undrawn": UNDRAWN_TEXT,
         "hidden": describe_hidden([result.released]),
         "counts": dict(count_hidden([result.released])),
+        "bar": bar.dump_bar(result.guarantee),
         "statement": result.guarantee.summary(),
         "explained": result.guarantee.explain(),
         "unmeasured": list(result.unmeasured),
@@ -86,35 +94,17 @@ def has_draws(result: Result) -> bool:
     return any(item.kind in (Kind.WORD, Kind.NUMBER) for item in result.released.items)
 
 
-def render_risk(assessment: Risk, comparison: str) -> dict[str, Any]:
-    """Renders a release with the attacker's chance to find each word.
+def render_risk(assessment: Risk, original: Private, comparison: str) -> dict[str, Any]:
+    """Renders an original and its release with the attacker's chance to find each word.
 
     The sentence adds what public texts of the same kind bring.
     """
-    parts: list[list[str]] = []
     released = assessment.released
-    rows = zip(
-        released.gaps[:-1], released.items, assessment.probability, assessment.named, strict=True
-    )
-    for gap, item, probability, is_guessed in rows:
-        _add_plain(parts, gap)
-        if np.isnan(probability):
-            _add_plain(parts, item.text)
-            continue
-        step = risk.find_level(float(probability))
-        chance = (
-            f"{probability:.0%}"
-            if probability >= risk.RISK_LEVELS[0].upper_bound
-            else risk.RISK_LEVELS[0].meaning
-        )
-        chance += ", and the attacker's best guess is right" if is_guessed else ""
-        look = f"level{risk.RISK_LEVELS.index(step)}{' named' if is_guessed else ''}"
-        parts.append([item.text, look, f"found with a chance of {chance}"])
-    _add_plain(parts, released.gaps[-1])
     exact = assessment.evidence == "exact"
     method = "computed from the distribution of" if exact else "estimated by simulating"
     return {
-        "parts": parts,
+        "parts": _mark_words(assessment, released.gaps, [item.text for item in released.items]),
+        "original": _mark_words(assessment, *risk.find_originals(released, original)),
         "sentence": f"{describe_risk([assessment])} {comparison}".strip(),
         "caution": get_caution([assessment]),
         "how": (
@@ -125,6 +115,24 @@ def render_risk(assessment: Risk, comparison: str) -> dict[str, Any]:
             {"look": f"level{i}", "says": step.meaning} for i, step in enumerate(risk.RISK_LEVELS)
         ],
     }
+
+
+def _mark_words(assessment: Risk, gaps: Sequence[str], words: Sequence[str]) -> list[list[str]]:
+    """Cuts a text into pieces, each private word with its class and chance."""
+    parts: list[list[str]] = []
+    for gap, word, probability, is_guessed in zip(
+        gaps[:-1], words, assessment.probability, assessment.named, strict=True
+    ):
+        _add_plain(parts, gap)
+        if np.isnan(probability):
+            _add_plain(parts, word)
+            continue
+        level = risk.RISK_LEVELS.index(risk.find_level(float(probability)))
+        chance = risk.describe_chance(float(probability), bool(is_guessed))
+        look = f"level{level}{' named' if is_guessed else ''}"
+        parts.append([word, look, f"found with a chance of {chance}"])
+    _add_plain(parts, gaps[-1])
+    return parts
 
 
 def restore_answer(release: PageRelease, answer: str) -> dict[str, Any]:
@@ -165,7 +173,8 @@ def render_styles(*, dark: bool) -> str:
         f".{name} {{ {css}; }}"
         for name, css in {**looks, DRAWN_CLASS: groups.GROUP_STYLES["other"].css}.items()
     ]
-    return "\n".join([types.render_styles(dark=dark), *([] if dark else [*rules, risk.RISK_CSS])])
+    both = [*rules, risk.RISK_CSS, picture.PICTURE_CSS]  # they have rules for dark pages, too
+    return "\n".join([types.render_styles(dark=dark), *([] if dark else both)])
 
 
 def _add_plain(parts: list[list[str]], text: str) -> None:

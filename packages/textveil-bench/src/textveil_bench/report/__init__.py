@@ -212,7 +212,7 @@ def compose(
 
     content = join_parts((head, _build_contents(sections), *map(write_section, sections)))
     styles = (files("textveil_bench.report") / "report.css").read_text(encoding="utf-8")
-    return page.render_plain_page(title, content, styles=styles)
+    return page.render_plain_page(title, content, styles=styles, dark=False)
 
 
 def _build_sections(study: Study, gallery_texts: Sequence[GalleryText]) -> Iterator[Section]:

@@ -1,0 +1,90 @@
+"""The demonstration as a page: a prompt and its answer, a letter, and mechanisms.
+
+In: texts in pieces, a letter with its risk, rows of a table. Out: a page without scripts. All of it
+is invented, so the page is for everybody.
+Not here: what is demonstrated (`cli.demo`).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+
+from textveil.evaluate.curve import CurvePoint
+from textveil.evaluate.risk import Risk, describe_risk
+from textveil.pipeline import Result
+from textveil.render import page as pages
+from textveil.render import types
+from textveil.render.curve import render_curve
+from textveil.render.picture import PICTURE_CSS
+from textveil.render.risk import PAGE_CSS, render_texts
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Letter:
+    """A letter with its release and risk. Secret, unless it is invented.
+
+    Attributes:
+        result: the release.
+        risks: what an attacker recovers.
+        curve: the same at other budgets.
+    """
+
+    result: Result
+    risks: Sequence[Risk] = field(repr=False)
+    curve: Sequence[CurvePoint] = field(repr=False)
+
+
+def render_page(
+    prompt: Mapping[str, Sequence[tuple[str, str]]],
+    hidden: str,
+    letter: Letter,
+    mechanisms: tuple[Sequence[str], Sequence[Sequence[str]], str],
+) -> str:
+    """Builds the page.
+
+    Args:
+        prompt: texts by their titles, in pieces with a type; "" for words that are not hidden.
+        hidden: a sentence on what was hidden.
+        letter: the letter.
+        mechanisms: the head of a table, its rows, and a remark.
+    """
+    steps = "".join(
+        f'<div><h3>{escape(title)}</h3><p class="text">{_render_pieces(pieces)}</p></div>'
+        for title, pieces in prompt.items()
+    )
+    head, rows, remark = mechanisms
+    head_cells = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
+    body = "".join(
+        f'<tr><th scope="row">{escape(row[0])}</th>'
+        + "".join(f"<td>{escape(cell)}</td>" for cell in row[1:])
+        + "</tr>"
+        for row in rows
+    )
+    content = f"""<p class="how">Everything here is invented. The answer comes from a script; no network was used.</p>
+<h2>1. Protect a prompt, and get the answer back</h2>
+<div class="sides">{steps}</div>
+<p>{escape(hidden)}</p>
+<h2>2. Privatize a text</h2>
+<p>{escape(describe_risk(letter.risks))}</p>
+{render_texts(letter.risks, [letter.result.private])}
+{render_curve(letter.curve)}
+{pages.render_statement(letter.result.guarantee)}
+<h2>3. Mechanisms, each on the same letter</h2>
+<div class="wide"><table class="numbers"><thead><tr>{head_cells}</tr></thead><tbody>{body}</tbody></table></div>
+<p class="how">{escape(remark).replace("`", "")}</p>"""
+    dark = f"@media screen and (prefers-color-scheme: dark) {{ {types.render_styles(dark=True)} }}"
+    styles = "\n".join((PICTURE_CSS, PAGE_CSS, types.render_styles(dark=False), dark, _STYLES))
+    return pages.render_plain_page("textveil: both jobs", content, styles=styles)
+
+
+def _render_pieces(pieces: Sequence[tuple[str, str]]) -> str:
+    return "".join(
+        f'<span class="word type-{types.find_family(type_)}">{escape(text)}</span>'
+        if type_
+        else escape(text)
+        for text, type_ in pieces
+    )
+
+
+_STYLES = """h3 { font-size: .95rem; margin: 1rem 0 .3rem; color: var(--soft); }
+  .wide { overflow-x: auto; }"""
