@@ -10,13 +10,16 @@ from textveil.detect.bounds import split_sentences
 from textveil.detect.detection import Detection, expand_types
 from textveil.detect.detections import Detections
 from textveil.detect.detectors import load_detector
+from textveil.detect.encodings import decode_escapes, decode_parts
 from textveil.detect.liveness import signal_progress
 from textveil.detect.markup import find_opaque_ranges
 from textveil.detect.normalization import (
+    Atom,
     find_core_atoms,
     find_name_parts,
     may_be_name,
     normalize_value,
+    split_atoms,
 )
 from textveil.detect.occurrences import (
     PrivateValue,
@@ -52,6 +55,7 @@ __all__ = [
     "TYPE_NAME",
     "WHOLE_TYPE",
     "ApplicationWords",
+    "Atom",
     "Detection",
     "Detections",
     "Detector",
@@ -60,6 +64,8 @@ __all__ = [
     "Span",
     "ValueIndex",
     "collect_words",
+    "decode_escapes",
+    "decode_parts",
     "expand_types",
     "find_core_atoms",
     "find_name_parts",
@@ -72,5 +78,6 @@ __all__ = [
     "normalize_value",
     "read_figure",
     "signal_progress",
+    "split_atoms",
     "split_sentences",
 ]
