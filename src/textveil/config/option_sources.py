@@ -47,6 +47,7 @@ SECTIONS = (
     "groups",
     "names",
     "figures",
+    "identifiers",
     "texts",
 )
 _SHORT_PATHS = {"mechanism": "mechanism.name", "table": "table.name"}
