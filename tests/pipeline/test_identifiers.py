@@ -156,7 +156,7 @@ def test_a_text_has_invented_identifiers_and_comes_back(inventing) -> None:
     assert "<" not in result.text
     assert session.restore(result.text) == TEXT
     assert "7 by invented ones that belong to nobody" in describe_hidden([result.released])
-    assert "became placeholders or invented identifiers" in result.guarantee.summary
+    assert "became placeholders or invented identifiers" in result.guarantee.summary()
     assert "how an original is written is released" in result.guarantee.explain()
     assert inventing.protect(TEXT, session).text == result.text, "remembered"
     assert inventing.protect(TEXT, Session()).text != result.text, "drawn anew"

@@ -340,7 +340,7 @@ def test_the_verb_reads_values_and_says_none(tmp_path, monkeypatch, capsys, kind
     values = f"{NAME}\n\n  {PHONE}\r\nnobody at all\n"
     assert run(monkeypatch, values, *where, "--values", "-") == 0
     said = capsys.readouterr()
-    assert "<EMAIL_2> stood in the same session, and stay" in said.out
+    assert "keeps <EMAIL_2> in the same session" in said.out
     assert "2 of 3 values found and forgotten; not found: number 3." in said.err
     assert not [v for v in (*CANARIES, "nobody") if v in (said.out + said.err).lower()]
     assert hold(store.open("anna")) == []

@@ -248,11 +248,9 @@ def _say_forgotten(reports: list[Any], wanted: int, *, as_json: bool) -> None:
         if not report.others:
             continue
         shown, left = report.others[:MAX_OTHERS], len(report.others) - MAX_OTHERS
-        where = "in the same messages" if report.same_messages else "in the same session"
-        say(
-            f"{report.place}{': ' if report.place else ''}{', '.join(shown)}"
-            f"{f' and {left:,} more' if left > 0 else ''} stood {where}, and stay"
-        )
+        where = "from the same messages" if report.same_messages else "in the same session"
+        more = f" and {left:,} more" if left > 0 else ""
+        say(f"{report.place or 'the session'} keeps {', '.join(shown)}{more} {where}")
     lines = ", ".join(map(str, missing[:MAX_OTHERS])) + (", ..." if missing[MAX_OTHERS:] else "")
     note(
         f"{len(found):,} of {wanted:,} {'value' if wanted == 1 else 'values'} found and forgotten"

@@ -126,9 +126,9 @@ def _note_chance(items: Sequence[Item]) -> str:
 
 def _note_invented(items: Sequence[Item]) -> str:
     """Returns the note that invented identifiers stand for some; empty without any."""
-    invented = sum(
-        item.kind is Kind.PLACEHOLDER and RELEASED.search(item.text) is None for item in items
-    )
+    texts = [item.text for item in items if item.kind is Kind.PLACEHOLDER]
+    # Each has a digit, and none is written as a placeholder.
+    invented = sum(RELEASED.search(text) is None and any(map(str.isdigit, text)) for text in texts)
     return f" ({invented:,} by invented ones that belong to nobody)" if invented else ""
 
 
