@@ -217,6 +217,14 @@ def test_equal_values_are_alike_in_all_their_spellings(inventing) -> None:
     assert session.restore(shown) == text
 
 
+def test_they_go_with_their_placeholders(inventing) -> None:
+    session = Session()
+    shown = inventing.protect("Card 4539 1488 0343 6467 of maria@silva.de", session).text
+    assert session.forget(["CARD"]) == 1
+    assert "4539" not in session.to_json()
+    assert session.restore(shown) == f"{shown[:24]} of maria@silva.de"
+
+
 def test_a_range_that_is_used_up_makes_placeholders(inventing) -> None:
     session = Session()
     cards = [

@@ -10,7 +10,7 @@ import pytest
 from textveil import Protector
 from textveil.cli import main
 from textveil.detect import PrivateValue
-from textveil.errors import InputError
+from textveil.errors import InputError, TextveilWarning
 from textveil.session import (
     FileStore,
     MessageChain,
@@ -320,6 +320,12 @@ def test_a_store_that_does_not_purge_is_caught(tmp_path, monkeypatch, protector)
     monkeypatch.setattr("textveil.session.sql.database.Database.purge", lambda _: True)
     raw, gone = forget_in_file(tmp_path, monkeypatch, protector)
     assert [content for content in gone if content in raw]
+
+
+def test_a_log_that_cannot_be_emptied_is_said(tmp_path, monkeypatch, protector) -> None:
+    monkeypatch.setattr("textveil.session.sql.database.Database.purge", lambda _: False)
+    with pytest.warns(TextveilWarning, match="still has old rows"):
+        forget_in_file(tmp_path, monkeypatch, protector)
 
 
 # ---- the verb ------------------------------------------------------------------------------------

@@ -255,7 +255,7 @@ def _say_forgotten(reports: list[Any], wanted: int, *, as_json: bool) -> None:
     note(
         f"{len(found):,} of {wanted:,} {'value' if wanted == 1 else 'values'} found and forgotten"
         + (f"; not found: number {lines}" if missing else "")
-        + ". Values are forgotten, not persons: what else tells of somebody stays"
+        + ". Values are forgotten, not persons: other values of a person stay"
     )
 
 

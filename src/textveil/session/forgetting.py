@@ -109,8 +109,9 @@ class ForgottenValues:
         values = [] if texts is None else list(private)
         gone = [value for value in values if texts is not None and texts.holds(value.text)]
         self.private_count = len({value.key for value in gone} - set(map(build_value_key, dropped)))
-        kept_parts = _list_parts(remaining) | _list_name_parts(set(values) - set(gone))
-        self._parts = (_list_parts(dropped) | _list_name_parts(gone) | set(parts)) - kept_parts
+        self._parts = _list_parts(dropped) | _list_name_parts(gone) | set(parts)
+        if self._parts:
+            self._parts -= _list_parts(remaining) | _list_name_parts(set(values) - set(gone))
         # Where a name was replaced word by word, only its parts stand for it.
         self._part_forms = {form for _, form in self._parts} if texts is not None else set()
 
@@ -218,24 +219,26 @@ def drop_texts(snapshot: Snapshot, texts: SoughtTexts) -> tuple[Snapshot | None,
         texts: the values.
     """
     tokens, private = list(snapshot.placeholders.values()), list(snapshot.private.values())
-    forgotten = ForgottenValues(tokens, texts=texts, private=private)
-    following = drop_forgotten(snapshot, forgotten)
-    if all(len(getattr(following, kind)) == len(getattr(snapshot, kind)) for kind in FACT_KINDS):
-        return None, ForgottenReport()
     texts_here = [
         *(token.value for token in tokens),
         *(value.text for value in private),
         *(pair.original for pair in snapshot.replaced.values()),
         *snapshot.targets,
+        *snapshot.hosts,
+        *snapshot.stood,
         *(key[1] for key in snapshot.drawn),
         *snapshot.said,
     ]
-    report = ForgottenReport(
-        found=frozenset[int]().union(*map(texts.find, texts_here)),
+    numbers = frozenset[int]().union(*map(texts.find, texts_here))
+    if not numbers:
+        return None, ForgottenReport()
+    forgotten = ForgottenValues(tokens, texts=texts, private=private)
+    following = drop_forgotten(snapshot, forgotten)
+    return following, ForgottenReport(
+        found=numbers,
         count=len(forgotten.names) + forgotten.private_count,
         others=list_others(following.placeholders.values(), following.private.values()),
     )
-    return following, report
 
 
 def list_others(

@@ -38,7 +38,7 @@ _NAME = re.compile(r"[A-Z][A-Z0-9_]*?_[0-9]+")
 
 
 @dataclass(frozen=True, eq=False)
-class _Row:
+class _FactRow:
     """A parsed row. Secret.
 
     Args:
@@ -119,18 +119,18 @@ def _filter_rows(
     )
 
 
-def _parse_row(content: bytes) -> _Row | None:
+def _parse_row(content: bytes) -> _FactRow | None:
     """Parses a row that has facts; None for signed texts and keys of requests."""
     if content.startswith(b"{"):
-        return _Row(parse_facts(content), None)
+        return _FactRow(parse_facts(content), None)
     if content.startswith(b"[") or read_marks(content):
         link = Link.read(content)
-        return _Row(link.facts, link)
+        return _FactRow(link.facts, link)
     return None
 
 
 def _choose_texts(
-    row: _Row,
+    row: _FactRow,
     facts: Mapping[str, Mapping[Any, Any]],
     texts: SoughtTexts,
     parts: Iterable[tuple[str, str]],
@@ -142,7 +142,7 @@ def _choose_texts(
 
 
 def _dump(
-    row: _Row, facts: Mapping[str, Mapping[Any, Any]], sought: Iterable[SoughtTexts]
+    row: _FactRow, facts: Mapping[str, Mapping[Any, Any]], sought: Iterable[SoughtTexts]
 ) -> tuple[bytes | None, set[str]]:
     """Returns a row without values, None if it is unchanged; and the placeholders in its texts."""
     if row.link is None:
@@ -159,7 +159,7 @@ def _dump(
     return replace(row.link, texts=released, facts=facts).dump(), shown
 
 
-def _list_texts(row: _Row) -> list[str]:
+def _list_texts(row: _FactRow) -> list[str]:
     """Lists all that a row says, to see which values it held."""
     facts = row.facts
     return [

@@ -7,6 +7,7 @@ Not here: what a session does (`state`), and sessions in a database (`database_s
 
 import hmac
 import os
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from threading import Lock
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from pydantic_core import CoreSchema, core_schema
 
 from textveil.config import registry
-from textveil.errors import ConfigError, InputError, StoreError, quote
+from textveil.errors import ConfigError, InputError, StoreError, TextveilWarning, quote
 from textveil.randomness import read_entropy
 from textveil.session import session_file as file
 from textveil.session.conversations import LinkStore
@@ -178,8 +179,13 @@ class SessionStore:
             for account, links in self.list_links(subject):
                 reports.append(replace(forget_in_links(links, texts), place=account))
         reports = [report for report in reports if report.count or report.found]
-        if reports:
-            self.purge()
+        if reports and not self.purge():
+            warnings.warn(
+                "the log of the database still has old rows, sealed, because other programs use it: "
+                "they go when those have ended",
+                TextveilWarning,
+                stacklevel=2,
+            )
         return reports
 
     def list_links(self, subject: str | None = None) -> "Sequence[tuple[str, LinkStore]]":

@@ -52,6 +52,8 @@ class SoughtTexts:
             for spelling in {joined[i], *_list_dialled(text)}
         ]
         short = [i for i, spelling in enumerate(joined, 1) if len(spelling) < MIN_CHARACTERS]
+        # One value stands in many facts of a session.
+        self._numbers: dict[str, set[int]] = {}
         if short:
             raise InputError(
                 f"value {short[0]:,} of those to forget must have at least {MIN_CHARACTERS} letters "
@@ -63,11 +65,14 @@ class SoughtTexts:
 
     def find(self, text: str) -> set[int]:
         """Returns the numbers of the values that a text holds, from 0."""
-        return {number for number, *_ in self._find_places(text)}
+        numbers = self._numbers.get(text)
+        if numbers is None:
+            numbers = self._numbers[text] = {number for number, *_ in self._find_places(text)}
+        return numbers
 
     def holds(self, text: str) -> bool:
         """Says whether a text holds one of the values."""
-        return next(self._find_places(text), None) is not None
+        return bool(self.find(text))
 
     def replace(self, text: str, mark: str) -> str:
         """Returns a text with a mark in place of each value that it holds."""
