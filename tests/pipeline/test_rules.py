@@ -76,6 +76,11 @@ EXAMPLES: dict[str, dict[str, Any]] = {
         "epsilon": None,
     },
     "equal figures are moved alike": {"figures": FIGURES, "protect": {"always": ["apple"]}},
+    "identifiers need a detector": {"identifiers": {"types": ["all"]}},
+    "equal identifiers have one surrogate": {
+        "identifiers": {"types": ["all"]},
+        "protect": {"always": ["apple"]},
+    },
     "amounts have a unit": {"figures": {"unit": 10}, "protect": {"always": ["apple"]}},
     "budgets of groups need groups": {"groups": FINITE, "epsilon": None},
     "groups leave no word to a paper's rule": {

@@ -204,6 +204,14 @@ SHARED_OPTIONS: dict[str, SharedOption] = {
         help="Replace a date or an age by a placeholder such as <AGE_1>, or by one near it. All "
         "dates are moved by the same number of days; ages are not put back into an answer.",
     ),
+    "identifiers": SharedOption(
+        flag="--identifiers",
+        metavar="placeholder|surrogate",
+        path="identifiers.types",
+        choices={"placeholder": "none", "surrogate": "all"},
+        help="Replace a card, telephone, account or national number, an e-mail or IP address by a "
+        "placeholder such as <CARD_1>, or by an invented one that belongs to nobody.",
+    ),
     "task": SharedOption(
         flag="--task",
         metavar="TEXT",

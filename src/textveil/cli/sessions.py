@@ -113,6 +113,7 @@ def show(name: Name, store: Store, as_json: AsJson = False) -> None:
     "textveil session forget anna --all --store sqlite:///veil.db",
     'textveil session forget anna/lease --value "<PERSON_1>" --store sqlite:///veil.db',
     'textveil session forget lease.session --value "<PERSON_1>" --value EMAIL',
+    "textveil session forget --all --values - --store sqlite:///veil.db < values.txt",
     on=session,
     name="forget",
 )
@@ -120,11 +121,12 @@ def forget(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="SUBJECT[/SESSION]|FILE",
-            help="The name of the session in the store, or without --store a session file.",
+            metavar="[SUBJECT[/SESSION]|FILE]",
+            help="The name of the session in the store, or without --store a session file. With "
+            "--all --values - it may be left out, for all of the store.",
             show_default=False,
         ),
-    ],
+    ] = "",
     store: session_options.Store = None,
     everything: Annotated[
         bool, typer.Option("--all", help="All sessions of this subject.")
@@ -139,15 +141,34 @@ def forget(
             show_default=False,
         ),
     ] = None,
+    values_from: Annotated[
+        str | None,
+        typer.Option(
+            "--values",
+            metavar="-",
+            help="Forget the values on standard input, one on each line, however they are spelled; "
+            "in conversations of a gateway, too. It forgets values, not persons, and lists the "
+            "placeholders that stood beside them.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="With --values: print JSON.")] = False,
 ) -> None:
-    """Forget a session, or single values of it. Answers with them cannot be restored any more.
+    """Forget a session, or single values. Answers with them cannot be restored any more.
 
     The key of a session is destroyed, then its rows. Copies of the database that remain cannot be
-    read without the key, unless the key was copied, too. With --value the session stays, and its
-    other values, but for those that hold a forgotten one; a forgotten placeholder is given to no
-    other value. If a later text holds the value, it is judged anew and gets another placeholder.
-    Backups from before still hold it.
+    read without the key, unless the key was copied, too. With --value or --values the session
+    stays, and its other values, but for those that hold a forgotten one; a forgotten placeholder is
+    given to no other value. If a later text holds the value, it is judged anew and gets another
+    placeholder. Backups from before still hold it.
     """
+    if values_from is not None:
+        _forget_values(
+            name, store, values_from, everything=everything, as_json=as_json, more=values
+        )
+        return
+    if not name:
+        raise ConfigError("give the name of a session; only --all --values - may do without")
     subject, session_name = split_name(name)
     if everything and (values or "/" in name):
         raise ConfigError(
@@ -169,6 +190,74 @@ def forget(
             "them, and --all takes all of a subject"
         )
     note(f"{count:,} {'session was' if count == 1 else 'sessions were'} forgotten")
+
+
+def _forget_values(
+    name: str,
+    store: str | None,
+    source: str,
+    *,
+    everything: bool,
+    as_json: bool,
+    more: list[str] | None,
+) -> None:
+    """Forgets the values on standard input, and says what went."""
+    if source != "-":
+        raise ConfigError(
+            "--values takes only -: values are read from standard input, because shells keep "
+            "arguments. Nothing was forgotten"
+        )
+    if more or (everything and "/" in name) or not (name or everything):
+        raise ConfigError(
+            "--values - needs SUBJECT/SESSION, SUBJECT --all, or --all alone for all of the store, "
+            "and no --value. Nothing was forgotten"
+        )
+    if store is None and everything:
+        raise ConfigError("--all needs --store URL. Nothing was forgotten")
+    with text_streams.open_input("-") as stream:
+        wanted = [line.strip() for line in text_streams.read_lines(stream) if line.strip()]
+    if not wanted:
+        raise ConfigError(
+            "standard input has no value: give one on each line. Nothing was forgotten"
+        )
+    reports: list[Any]
+    if store is None:
+        with session_options.open_session(name, None, new=False) as opened_session:
+            assert opened_session is not None
+            report = opened_session.forget_values(wanted)
+        reports = [report] if report.found or report.count else []
+    else:
+        subject, session_name = split_name(name) if name else (None, None)
+        with open_store(store) as opened_store:
+            reports = opened_store.forget_values(
+                wanted, subject, None if everything else session_name
+            )
+    _say_forgotten(reports, len(wanted), as_json=as_json)
+
+
+MAX_OTHERS = 12
+"""Most placeholders that are listed for a session; --json lists all."""
+
+
+def _say_forgotten(reports: list[Any], wanted: int, *, as_json: bool) -> None:
+    """Prints which values were found, and what stood beside them."""
+    found = frozenset[int]().union(*(report.found for report in reports))
+    missing = [i + 1 for i in range(wanted) if i not in found]
+    if as_json:
+        say(json.dumps({"missing": missing, "places": [report.to_json() for report in reports]}))
+    for report in () if as_json else reports:
+        if not report.others:
+            continue
+        shown, left = report.others[:MAX_OTHERS], len(report.others) - MAX_OTHERS
+        where = "from the same messages" if report.same_messages else "in the same session"
+        more = f" and {left:,} more" if left > 0 else ""
+        say(f"{report.place or 'the session'} keeps {', '.join(shown)}{more} {where}")
+    lines = ", ".join(map(str, missing[:MAX_OTHERS])) + (", ..." if missing[MAX_OTHERS:] else "")
+    note(
+        f"{len(found):,} of {wanted:,} {'value' if wanted == 1 else 'values'} found and forgotten"
+        + (f"; not found: number {lines}" if missing else "")
+        + ". Values are forgotten, not persons: other values of a person stay"
+    )
 
 
 @verb(

@@ -50,6 +50,7 @@ SECTIONS = (
     "groups",
     "names",
     "figures",
+    "identifiers",
     "texts",
 )
 IGNORED_SECTIONS = ("description", "gateway")

@@ -388,6 +388,18 @@ class FigureOptions:
     unit: Positive | None = None
 
 
+@make_options("identifiers.")
+class IdentifierOptions:
+    """Options for replacing identifiers by invented ones, which belong to nobody.
+
+    Attributes:
+        types: CARD, EMAIL, IBAN, IP, NATIONAL_ID, PHONE, or "all"; empty for none. What has no
+            reserved range, or none that is free in the session, becomes a placeholder.
+    """
+
+    types: ValueList = ()
+
+
 @make_options("texts.")
 class TextOptions:
     """Options for releasing a public text in place of a whole private one.
@@ -447,6 +459,7 @@ class Config:
     groups: GroupOptions = Field(default_factory=GroupOptions)
     names: NameOptions = Field(default_factory=NameOptions)
     figures: FigureOptions = Field(default_factory=FigureOptions)
+    identifiers: IdentifierOptions = Field(default_factory=IdentifierOptions)
     texts: TextOptions = Field(default_factory=TextOptions)
     epsilon: float | None = None
     risk: float | None = None
@@ -473,7 +486,7 @@ class Config:
 
         `resolve` restores them.
 
-        Figures, risk, codes, `words.lasting` and `protect.dates` are in it only where they are set:
+        Figures, identifiers, risk, codes, `words.lasting` and `protect.dates` are in it only where they are set:
         stored results are found by their configuration, and these are younger than they are. For
         whole texts no option of words is in it.
         """
@@ -488,7 +501,9 @@ class Config:
         sections = [
             name
             for name in _OPTIONAL
-            if name != "texts" and (name != "figures" or self.figures != FigureOptions())
+            if name != "texts"
+            and (name != "figures" or self.figures != FigureOptions())
+            and (name != "identifiers" or self.identifiers != IdentifierOptions())
         ]
         return {
             "profile": self.profile,
@@ -528,6 +543,7 @@ _OPTIONAL: dict[str, type] = {
     "groups": GroupOptions,
     "names": NameOptions,
     "figures": FigureOptions,
+    "identifiers": IdentifierOptions,
     "texts": TextOptions,
 }
 """Sections without effect until one of their options is set."""

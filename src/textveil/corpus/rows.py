@@ -111,10 +111,10 @@ class RowOptions:
             raise ConfigError(
                 "--placeholders subject needs words.consistent=true, as the profile `prompt` has it"
             )
-        if config.names.types:
+        if config.names.types or config.identifiers.types:
             raise ConfigError(
-                "--placeholders subject needs names.types=none: surrogate names are drawn anew "
-                "for each row"
+                "--placeholders subject needs names.types=none and identifiers.types=none: "
+                "surrogates are drawn anew for each row"
             )
 
     @property

@@ -10,15 +10,18 @@ from textveil.detect.bounds import split_sentences
 from textveil.detect.detection import Detection, expand_types
 from textveil.detect.detections import Detections
 from textveil.detect.detectors import load_detector
+from textveil.detect.encodings import decode_escapes, decode_parts
 from textveil.detect.keyvalue.field_names import classify_key
 from textveil.detect.keyvalue.field_names import is_person as is_person_key
 from textveil.detect.liveness import signal_progress
 from textveil.detect.markup import find_opaque_ranges
 from textveil.detect.normalization import (
+    Atom,
     find_core_atoms,
     find_name_parts,
     may_be_name,
     normalize_value,
+    split_atoms,
 )
 from textveil.detect.occurrences import (
     PrivateValue,
@@ -54,6 +57,7 @@ __all__ = [
     "TYPE_NAME",
     "WHOLE_TYPE",
     "ApplicationWords",
+    "Atom",
     "Detection",
     "Detections",
     "Detector",
@@ -63,6 +67,8 @@ __all__ = [
     "ValueIndex",
     "classify_key",
     "collect_words",
+    "decode_escapes",
+    "decode_parts",
     "expand_types",
     "find_core_atoms",
     "find_name_parts",
@@ -76,5 +82,6 @@ __all__ = [
     "normalize_value",
     "read_figure",
     "signal_progress",
+    "split_atoms",
     "split_sentences",
 ]

@@ -26,7 +26,7 @@ from textveil.guarantee.text_guarantee import TextGuarantee
 from textveil.randomness import Ints
 from textveil.text import MASK_FIELDS
 
-_GROUPING_OPTIONS = ("protect", "groups", "names", "figures")
+_GROUPING_OPTIONS = ("protect", "groups", "names", "figures", "identifiers")
 """Options of a claim that decide about grouped and passing words.
 
 Words of a group may be joined to one.

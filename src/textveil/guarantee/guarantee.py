@@ -365,7 +365,7 @@ class Guarantee:
         )
         if self.placeholders:
             lines.append(
-                f"{_describe_holes(self.placeholders, format_count(self.placeholders, 'word'))}: "
+                f"{_describe_holes(self, self.placeholders, format_count(self.placeholders, 'word'))}: "
                 "epsilon 0 for the value; position and type are visible, as the mask says."
             )
         if claim.found:
@@ -561,7 +561,9 @@ def _describe_words(guarantee: Guarantee) -> Iterator[str]:
             f"{format_count(draw_count, 'word')} put through {claim.mechanism}{omission}{exception}"
         )
     if guarantee.placeholders:
-        yield _describe_holes(guarantee.placeholders, format_count(guarantee.placeholders, "word"))
+        yield _describe_holes(
+            guarantee, guarantee.placeholders, format_count(guarantee.placeholders, "word")
+        )
     if bare_count:
         yield f"{format_count(bare_count, 'word')} {_describe_bare(guarantee)}"
 
@@ -598,7 +600,8 @@ def _describe_groups(guarantee: Guarantee) -> Iterator[str]:
         yield f"{format_count(unbounded_count, 'word')} put through {guarantee.claim.mechanism}"
     yield from map(_describe_moved, _select_groups(guarantee, FIGURE_REPLACEMENT))
     if holes := _select_groups(guarantee, "placeholder"):
-        yield _describe_holes(_count_words(holes), join_parts(list(map(_name_things, holes))))
+        subject = join_parts(list(map(_name_things, holes)))
+        yield _describe_holes(guarantee, _count_words(holes), subject)
     if passing_count := _count_words(_select_groups(guarantee, "nothing")):
         yield f"{format_count(passing_count, 'word')} {_describe_bare(guarantee)}"
 
@@ -706,8 +709,11 @@ def _format_unit(group: Group) -> str:
     return f"{format_number(group.per_unit)} per {group.unit}"
 
 
-def _describe_holes(n: int, subject: str) -> str:
-    return f"{subject} became {'a placeholder' if n == 1 else 'placeholders'}"
+def _describe_holes(guarantee: Guarantee, n: int, subject: str) -> str:
+    results = [("a placeholder", "placeholders")]
+    if "identifiers" in guarantee.claim.options:
+        results.append(("an invented identifier", "invented identifiers"))
+    return f"{subject} became {' or '.join(result[n != 1] for result in results)}"
 
 
 def _describe_bare(guarantee: Guarantee) -> str:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from textveil.text import Item, Kind, Released
+from textveil.text import RELEASED, Item, Kind, Released
 
 
 def format_number(value: float, digits: int = 4) -> str:
@@ -95,7 +95,8 @@ def describe_hidden(releases: Sequence[Released], earlier: int = 0) -> str:
             f"Nothing was found to hide, so the {texts} {state}; there may still be something "
             f"private in {it}."
         )
-    parts = [f"{_list_replaced(counts)} replaced{_note_chance(items)}"] * bool(counts)
+    notes = f"{_note_chance(items)}{_note_invented(items)}"
+    parts = [f"{_list_replaced(counts)} replaced{notes}"] * bool(counts)
     parts += [f"{format_count(dropped, 'word')} left out"] * bool(dropped)
     return f"{join_parts(parts)}; the rest is {state}, and nothing is claimed about it."
 
@@ -121,6 +122,14 @@ def _note_chance(items: Sequence[Item]) -> str:
     nouns = ["name" if all(name_flags) else "word"] * bool(name_flags)
     nouns += ["figure"] * any(map(_is_moved, items))
     return f" (a drawn {' or '.join(nouns)} may by chance be the original)" if nouns else ""
+
+
+def _note_invented(items: Sequence[Item]) -> str:
+    """Returns the note that invented identifiers stand for some; empty without any."""
+    texts = [item.text for item in items if item.kind is Kind.PLACEHOLDER]
+    # Each has a digit, and none is written as a placeholder.
+    invented = sum(RELEASED.search(text) is None and any(map(str.isdigit, text)) for text in texts)
+    return f" ({invented:,} by invented ones that belong to nobody)" if invented else ""
 
 
 def count_hidden(releases: Sequence[Released]) -> Counter[str]:

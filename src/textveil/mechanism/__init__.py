@@ -44,6 +44,7 @@ from textveil.mechanism.noise import (
 from textveil.mechanism.oov import WordRule, has_bypass_rule
 from textveil.mechanism.papers import cape
 from textveil.mechanism.perturb import Perturb
+from textveil.mechanism.reserved_identifiers import RESERVED_TYPES, find_range
 from textveil.mechanism.rule import Exponential
 from textveil.mechanism.select import Placeholder, Select, compute_exact_loss
 from textveil.mechanism.staircase import Staircase
@@ -52,6 +53,7 @@ from textveil.mechanism.window import SINKHORN_ROUNDS, Mixing, Window
 
 __all__ = [
     "PLACEHOLDER",
+    "RESERVED_TYPES",
     "SINKHORN_ROUNDS",
     "Backward",
     "Block",
@@ -101,6 +103,7 @@ __all__ = [
     "compute_keep_rate",
     "compute_losses",
     "entropy",
+    "find_range",
     "has_bypass_rule",
     "unwrap_books",
     "wrap_books",

@@ -38,6 +38,7 @@ from textveil.mechanism import (
 from textveil.pipeline.codebook_statement import add_codebook_notes
 from textveil.pipeline.option_rules import Setup, check_exclusions
 from textveil.pipeline.rerank import CODE_SPELLING_NOTE, RERANK_NOTE
+from textveil.pipeline.surrogates import SURROGATE_NOTE, expand_identifiers
 from textveil.protect import Budget, Grouped, Grouping, Uniform, check_range
 from textveil.randomness import Randomness, SeededRandomness, SystemRandomness, Values
 from textveil.session import KeyedPlaceholders, Source
@@ -58,6 +59,7 @@ class Parts:
         grouping: puts words into groups; None for no groups.
         names: replaces names by names; None to replace none.
         figures: moves dates, ages and amounts; None to move none.
+        identifiers: types whose values become invented ones of reserved ranges.
         randomness: source of the draws.
         pieces: the pieces of words; None where words are whole.
         naming: for each text of a run, the keyed names of its placeholders without a session, where
@@ -77,6 +79,7 @@ class Parts:
     figures: FigureSampler | None
     randomness: Randomness
     pieces: WordPieces | None
+    identifiers: frozenset[str] = frozenset()
     naming: Sequence[KeyedPlaceholders] | None = None
     source: Source = "user"
     nearby: tuple[PrivateValue, ...] = ()
@@ -182,6 +185,7 @@ def build_parts(setup: Setup) -> Parts:
         if grouping and grouping.named
         else None,
         figures=FigureSampler.build(setup.figures) if grouping and grouping.moved else None,
+        identifiers=expand_identifiers(setup.identifiers),
         randomness=SystemRandomness() if setup.seed is None else SeededRandomness(setup.seed),
         pieces=WordPieces.load(words.tokenizer, table) if words.unit == "wordpiece" else None,
     )
@@ -209,6 +213,10 @@ def _build_claim(setup: Setup) -> Claim:
             options = {**claim.options, "figures": asdict(setup.figures)}
             notes = FigureSampler(options=setup.figures).yield_notes(grouping.moved)
             claim = replace(claim, options=options, caveats=(*claim.caveats, *notes))
+        if types := sorted(expand_identifiers(setup.identifiers)):
+            options = {**claim.options, "identifiers": {"types": types}}
+            note = SURROGATE_NOTE.format(types=", ".join(types))
+            claim = replace(claim, options=options, caveats=(*claim.caveats, note))
     return claim
 
 

@@ -19,6 +19,12 @@ from textveil.protect import Grouped, Protection
 from textveil.randomness import Flags, Ids, Values
 from textveil.session import Spend, convert_to_micros
 
+LARGEST_NUMBER = 2**62
+"""Random numbers are less; the largest range has 10^18, of which all are about equally likely."""
+
+MAX_ROWS = 1 << 16
+"""Most random numbers to draw at once."""
+
 SPENDING_TOLERANCE = 1e-12
 """Relative rounding error of spending that does not count as overspending."""
 
@@ -30,6 +36,7 @@ class DrawResult:
     Attributes:
         rows: int64 [T], a row per unit; `PLACEHOLDER` where none was drawn.
         steps: int64 [N], amount that is added to a number that a rule raises, or to a figure.
+        numbers: int64 [T], random numbers for surrogates of identifiers; empty without any.
         spent: float64 [N], epsilon of each word; infinite where it passes.
         parameter: float64 [n], the mechanism's parameter at every protected unit.
         restricted_epsilon: float64 [N], epsilon of each word under the mechanism's restricted
@@ -40,6 +47,7 @@ class DrawResult:
 
     rows: Ids
     steps: Ids
+    numbers: Ids
     spent: Values
     parameter: Values
     restricted_epsilon: Values
@@ -60,6 +68,7 @@ def draw(parts: Parts, protection: Protection, plan: Plan) -> DrawResult:
     # words.
     names, name_losses = _draw_names(parts, protection, plan)
     steps, step_losses = _draw_steps(parts, protection, plan)
+    numbers = _draw_numbers(parts, plan)
     rows = mechanism.privatize(table, plan.block, parameter, rng=parts.randomness)
     # A mechanism may be anybody's, so that its output is checked before it is used.
     mechanism_rows, spent = _check_output(
@@ -93,6 +102,7 @@ def draw(parts: Parts, protection: Protection, plan: Plan) -> DrawResult:
     return DrawResult(
         rows=all_rows,
         steps=steps,
+        numbers=numbers,
         spent=total,
         parameter=parameter,
         restricted_epsilon=_sum_per_word(plan, restricted),
@@ -248,6 +258,16 @@ def _draw_steps(parts: Parts, protection: Protection, plan: Plan) -> tuple[Ids, 
     return parts.figures.draw(
         plan.figures, protection, plan.block.layout.documents, rng=parts.randomness
     )
+
+
+def _draw_numbers(parts: Parts, plan: Plan) -> Ids:
+    """Draws a number for the surrogate of every unit, whatever it is."""
+    documents = plan.block.layout.documents
+    numbers = np.zeros(int(documents[-1]) if parts.identifiers else 0, np.int64)
+    if parts.identifiers:
+        for part, draws in parts.randomness.open(np.diff(documents)).split_rows(MAX_ROWS):
+            numbers[part] = draws.integers(np.full(draws.size, LARGEST_NUMBER, np.int64))
+    return numbers
 
 
 def _check_output(rows: object, spent: object, n: int, words: int) -> tuple[Ids, Values]:

@@ -14,6 +14,7 @@ from typing import Any
 from textveil.config import (
     FigureOptions,
     GroupOptions,
+    IdentifierOptions,
     NameOptions,
     ProtectOptions,
     Rerank,
@@ -38,7 +39,7 @@ class Setup:
         options: options of the mechanism, where it is given by name.
         epsilon: one bound for every protected word.
         table: a registered name or a table.
-        words, budget, rerank, protect, groups, names, figures, seed: as `Privatizer` takes them.
+        words, budget, rerank, protect, groups, names, figures, identifiers, seed: as `Privatizer` takes them.
     """
 
     mechanism: str | Mechanism
@@ -52,6 +53,7 @@ class Setup:
     groups: GroupOptions
     names: NameOptions
     figures: FigureOptions
+    identifiers: IdentifierOptions
     seed: int | None
 
     @cached_property
@@ -313,6 +315,25 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
         say=lambda s: (
             "figures.types needs words.consistent=true, because equal figures are moved alike: "
             "set it, or leave figures.types out"
+        ),
+    ),
+    Exclusion(
+        name="identifiers need a detector",
+        when=lambda s: s.identifiers.types,
+        must=lambda s: s.protect.has_groups and s.protect.labels == "detected",
+        say=lambda s: (
+            "identifiers.types (--identifiers surrogate) needs something that finds identifiers: "
+            "set protect.detectors=patterns, and protect.labels=detected"
+        ),
+    ),
+    Exclusion(
+        name="equal identifiers have one surrogate",
+        when=lambda s: s.identifiers.types,
+        must=lambda s: s.words.consistent and s.words.unit == "word",
+        say=lambda s: (
+            "identifiers.types (--identifiers surrogate) needs words.consistent=true and "
+            "words.unit=word, because equal identifiers have one surrogate: set both, or leave it "
+            "out"
         ),
     ),
     Exclusion(

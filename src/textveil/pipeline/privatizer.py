@@ -22,6 +22,7 @@ from textveil.config import (
     Config,
     FigureOptions,
     GroupOptions,
+    IdentifierOptions,
     NameOptions,
     ProtectOptions,
     Rerank,
@@ -82,6 +83,8 @@ class Privatizer(Parts):
         groups: budgets of the groups: `GroupOptions`, or a mapping of its fields.
         names: options for replacing names by names of their type: `NameOptions`, or a mapping of
             its fields.
+        identifiers: options for replacing identifiers by invented ones: `IdentifierOptions`, or a
+            mapping of its fields.
         figures: options for moving dates, ages and amounts: `FigureOptions`, or a mapping of its
             fields.
         seed: repeatable draws: the same calls with the same texts and options give the same
@@ -108,6 +111,7 @@ class Privatizer(Parts):
         groups: GroupOptions | Mapping[str, Any] | None = None,
         names: NameOptions | Mapping[str, Any] | None = None,
         figures: FigureOptions | Mapping[str, Any] | None = None,
+        identifiers: IdentifierOptions | Mapping[str, Any] | None = None,
         seed: int | None = None,
         **options: Any,
     ) -> None:
@@ -123,6 +127,7 @@ class Privatizer(Parts):
             groups=_build_section("groups", GroupOptions, groups),
             names=_build_section("names", NameOptions, names),
             figures=_build_section("figures", FigureOptions, figures),
+            identifiers=_build_section("identifiers", IdentifierOptions, identifiers),
             seed=seed,
         )
         super().__init__(**vars(build_parts(setup)))
@@ -154,6 +159,7 @@ class Privatizer(Parts):
             groups=config.groups,
             names=config.names,
             figures=config.figures,
+            identifiers=config.identifiers,
             seed=config.seed,
             **config.mechanism.options,
         )
@@ -519,6 +525,7 @@ class Privatizer(Parts):
             steps=steps,
             notes=notes,
             new_values=new_values,
+            numbers=release.numbers,
             first=first,
         )
         positions = plan.block.layout.positions

@@ -155,7 +155,7 @@ def list_drawn_types(privatizer: Privatizer, types: Iterable[str]) -> list[str]:
     grouping, budget = privatizer.grouping, privatizer.budget
     if grouping is None or not grouping.options.detectors:
         return [*types]
-    replaced = grouping.named | grouping.moved
+    replaced = grouping.named | grouping.moved | privatizer.identifiers
     if grouping.options.level == "identifiers":
         replaced |= {*NAMES}
     is_hidden = grouping.hidden is None or _has_zero_budgets(budget)

@@ -20,6 +20,7 @@ from textveil.detect import DATES, PrivateValue, find_opaque_ranges
 from textveil.mechanism import PLACEHOLDER, Role, WordRule
 from textveil.pipeline.components import Parts
 from textveil.pipeline.plan import Plan
+from textveil.pipeline.surrogates import Surrogates
 from textveil.protect import Protection
 from textveil.randomness import Flags, Ids
 from textveil.session import Changes, Original, Replacement, Snapshot, Source
@@ -105,6 +106,7 @@ def spell(  # noqa: PLR0913 - most are options, given by keyword
     steps: Ids,
     notes: Changes | None,
     new_values: Sequence[Sequence[PrivateValue]] = (),
+    numbers: Ids | None = None,
     first: int = 0,
 ) -> tuple[list[Released], list[int]]:
     """Spells the B texts: words, numbers and placeholders in place of rows.
@@ -128,6 +130,7 @@ def spell(  # noqa: PLR0913 - most are options, given by keyword
         steps: int64 [N], amounts that are added to numbers that a rule raises, and to figures.
         notes: for the session; None without one.
         new_values: for each text the values that were found for the first time.
+        numbers: int64 [T], random numbers for surrogates of identifiers; None for placeholders.
         first: number of texts of the run that came before.
 
     Returns:
@@ -150,7 +153,12 @@ def spell(  # noqa: PLR0913 - most are options, given by keyword
         # contains.
         earlier = _note_passing(tokens, output_words, kinds, notes, new_values)
         _note_replaced(tokens, protection, plan, output_words, kinds, notes, consistent=consistent)
-    originals = _hide_words(parts, tokens, protection, output_words, kinds, notes, first)
+    surrogates = None
+    if numbers is not None and len(numbers):
+        surrogates = Surrogates(parts.identifiers, numbers[_find_firsts(plan)], tokens.texts)
+    originals, invented = _hide_words(
+        parts, tokens, protection, output_words, kinds, notes, surrogates, first
+    )
     draft = Draft(
         tokens=tokens,
         protection=protection,
@@ -166,7 +174,9 @@ def spell(  # noqa: PLR0913 - most are options, given by keyword
     releases = [draft.build_text(b, span) for b, span in enumerate(tokens.spans)]
     if notes is not None:
         names = protection.named & (kinds == _DRAWN)
-        _describe_releases(notes, releases, originals, tokens, output_words, names, parts.source)
+        _describe_releases(
+            notes, releases, originals, invented, tokens, output_words, names, parts.source
+        )
     return releases, earlier
 
 
@@ -174,15 +184,19 @@ def _describe_releases(
     notes: Changes,
     releases: Sequence[Released],
     originals: Sequence[Sequence[Original]],
+    invented: Sequence[Sequence[Replacement]],
     tokens: Tokens,
     output_words: Sequence[str],
     names: Flags,
     source: Source,
 ) -> None:
     """Notes the released texts, with the originals of placeholders and names."""
-    for released, values, span in zip(releases, originals, tokens.spans, strict=True):
+    for released, values, surrogates, span in zip(
+        releases, originals, invented, tokens.spans, strict=True
+    ):
         places = (span.start + np.flatnonzero(names[span])).tolist()
         replaced = [Replacement(output_words[i], tokens.words[i]) for i in places]
+        replaced += surrogates
         notes.add_release(released.text, values, replaced, source)
 
 
@@ -300,10 +314,15 @@ def _hide_words(
     output_words: list[str],
     kinds: Ids,
     notes: Changes | None,
+    surrogates: Surrogates | None,
     first: int,
-) -> list[list[Original]]:
-    """Puts placeholders in place of hidden words; returns their originals by text."""
-    originals = []
+) -> tuple[list[list[Original]], list[list[Replacement]]]:
+    """Puts placeholders, or invented identifiers, in place of hidden words.
+
+    Returns:
+        The originals of placeholders by text, and what was invented.
+    """
+    originals, invented = [], []
     for b, span in enumerate(tokens.spans):
         places = (span.start + np.flatnonzero(kinds[span] == _HOLE)).tolist()
         values = [
@@ -313,14 +332,29 @@ def _hide_words(
             for i in places
         ]
         passing = partial(_join_passing, tokens, output_words, kinds, span)
-        placeholders = _make_placeholders(parts, values, notes, passing, first + b)
+        placeholders, text_notes = _make_placeholders(parts, values, notes, passing, first + b)
+        shown = _invent_identifiers(values, places, surrogates, text_notes)
         opaque = find_opaque_ranges(tokens.texts[b]) if places else None
-        for i, placeholder in zip(places, placeholders, strict=True):
+        for i, placeholder, surrogate in zip(places, placeholders, shown, strict=True):
             # In markup, a bare <...> would be read as a tag.
             in_markup = _is_in_markup(opaque, int(tokens.starts[i]))
-            output_words[i] = html.escape(placeholder) if in_markup else placeholder
-        originals.append(values)
-    return originals
+            output_words[i] = surrogate or (html.escape(placeholder) if in_markup else placeholder)
+        pairs = list(zip(values, shown, strict=True))
+        originals.append([value for value, surrogate in pairs if surrogate is None])
+        invented.append([Replacement(text, value.text) for value, text in pairs if text])
+    return originals, invented
+
+
+def _invent_identifiers(
+    values: Sequence[Original],
+    places: Sequence[int],
+    surrogates: Surrogates | None,
+    notes: Changes | None,
+) -> list[str | None]:
+    """Returns what is invented for each hidden value; None for its placeholder."""
+    if surrogates is None or notes is None:
+        return [None] * len(values)
+    return [surrogates.assign(notes, value, i) for value, i in zip(values, places, strict=True)]
 
 
 def _make_placeholders(
@@ -329,19 +363,22 @@ def _make_placeholders(
     notes: Changes | None,
     passing: Callable[[], str],
     number: int,
-) -> Sequence[str]:
-    """Returns the placeholders of one text's values, by session, key or count."""
+) -> tuple[Sequence[str], Changes | None]:
+    """Returns the placeholders of one text's values, by session, key or count.
+
+    And the notes that they stand in, if they do.
+    """
     if not values:
-        return ()
+        return (), None
     if notes is not None:
-        return notes.assign_placeholders(values)
+        return notes.assign_placeholders(values), notes
     if not parts.words.consistent:
-        return [f'"<{type_}>"' if quoted else f"<{type_}>" for type_, _, quoted in values]
+        return [f'"<{type_}>"' if quoted else f"<{type_}>" for type_, _, quoted in values], None
     if parts.naming is not None:
-        return [parts.naming[number].build_placeholder(value).text for value in values]
+        return [parts.naming[number].build_placeholder(value).text for value in values], None
     notes_of_text = Changes(Snapshot())
     notes_of_text.reserve_names(passing())
-    return notes_of_text.assign_placeholders(values)
+    return notes_of_text.assign_placeholders(values), notes_of_text
 
 
 def _is_in_markup(opaque: Sequence[tuple[int, int]] | None, offset: int) -> bool:

@@ -124,6 +124,16 @@ class LinkStore(Protocol):
     def find_beside(self, names: Sequence[bytes]) -> dict[bytes, bytes]:
         """Returns the rows whose first mark is one of some names; see `read_marks`."""
 
+    def list_rows(self) -> dict[bytes, bytes]:
+        """Returns all rows, in no order; it does not count as a use."""
+
+    def rewrite(self, replacements: Mapping[bytes, tuple[bytes, bytes]]) -> None:
+        """Replaces rows where they are still as they were; it does not count as a use.
+
+        Args:
+            replacements: for each name the content as it was listed, and the new one.
+        """
+
     def get_child(self, name: bytes, parents: Mapping[bytes, bytes]) -> bytes | None:
         """Returns a row that follows others; None if they have changed.
 
@@ -509,7 +519,7 @@ class MessageChain:
         filtered: dict[bytes, bytes] = {}
         for name, row in self._store.get(list(repeats)).items():
             facts = repeats[name].filter_facts(parse_facts(row))
-            filtered[name] = _dump_row(facts.get("private", {}), facts.get("drawn", {}))
+            filtered[name] = dump_row(facts.get("private", {}), facts.get("drawn", {}))
         return filtered
 
     def _repeat_context(self, message: Utterance, rows: Mapping[bytes, bytes]) -> bool:
@@ -578,7 +588,7 @@ class MessageChain:
         private_values, old_draws = self._find_private(message.texts), repeat_facts.get("drawn", {})
         link_row, replacements = (
             {name: new_link.dump()},
-            {repeat_name: _dump_row(private_values, old_draws)},
+            {repeat_name: dump_row(private_values, old_draws)},
         )
         new_rows, replacements = (
             # A first row for any conversation gives way to that of a concurrent request, too.
@@ -607,7 +617,7 @@ class MessageChain:
             # What this process assigned was never sent, so it must not stay in the session.
             session.adopt(start_snapshot.apply(build_delta(new_link.facts, start_snapshot.version)))
         elif text_draws != old_draws:  # only now: discarded draws must never be released
-            self._store.add({}, {repeat_name: _dump_row(private_values, text_draws)})
+            self._store.add({}, {repeat_name: dump_row(private_values, text_draws)})
         has_draws = statement.get("drawn", 0) > 0 and not is_late
         self._outcomes.append((has_draws, not has_draws and (row is not None or is_late)))
         self.links.append(new_link)
@@ -743,7 +753,7 @@ class MessageChain:
                 texts=original.texts, statement=None, facts=facts, marks=marks
             ).dump()
             last_name = name if consecutive else last_name
-            replacements[repeat_name] = _dump_row(self._find_private(message.texts), {})
+            replacements[repeat_name] = dump_row(self._find_private(message.texts), {})
         for sent_text, restored_text in signed_pairs:
             new_rows[self._derive_signed_name(restored_text)] = json.dumps(sent_text.text).encode()
         if new_rows:
@@ -784,7 +794,7 @@ def parse_facts(content: bytes) -> dict[str, dict[Any, Any]]:
     return _build_maps(_build_facts_model().model_validate_json(content))
 
 
-def _dump_row(private: Mapping[Any, Any], draws: Mapping[Any, Any]) -> bytes:
+def dump_row(private: Mapping[Any, Any], draws: Mapping[Any, Any]) -> bytes:
     """Serializes a message's private values and draws, for any conversation."""
     return json.dumps(dump_facts({"private": private, "drawn": draws})).encode()
 

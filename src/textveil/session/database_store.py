@@ -7,7 +7,7 @@ Not here: how rows are sealed (`sql.encryption`), looked up (`sql.view`), and tr
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from threading import local
@@ -17,7 +17,6 @@ from urllib.parse import parse_qsl, urlencode
 from textveil.config.extras import require
 from textveil.errors import ConfigError, InputError, StoreError
 from textveil.randomness import read_entropy
-from textveil.session.forgetting import drop_values
 from textveil.session.snapshot import FACT_KINDS, SessionDelta, Snapshot
 from textveil.session.spending import Spend
 from textveil.session.sql import schema
@@ -30,7 +29,14 @@ from textveil.session.sql.links import DatabaseLinkStore
 from textveil.session.sql.row_store import SealedRowStore, WriteConflictError
 from textveil.session.sql.statements import build_insert
 from textveil.session.state import LASTING_PREFIX, MAX_ATTEMPTS, Session, check_names
-from textveil.session.stores import DEFAULT_SESSION, SessionInfo, SessionStore, build_session_error
+from textveil.session.stores import (
+    CONVERSATIONS_SESSION,
+    DEFAULT_SESSION,
+    WORDS_SESSION,
+    SessionInfo,
+    SessionStore,
+    build_session_error,
+)
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -39,12 +45,6 @@ T = TypeVar("T")
 
 SWEEP_LIMIT = 20
 """Most expired sessions to delete when one is opened."""
-
-CONVERSATIONS_SESSION = "conversations"
-"""Name of the session that holds the links of an account."""
-
-WORDS_SESSION = "lasting words"
-"""Name of the session that holds the draws a subject's sessions share."""
 
 PROOF_TEXT = b"textveil"
 """Plaintext that is sealed in the store to check the deployment key."""
@@ -128,6 +128,19 @@ class SealedStore(SealedRowStore, SessionStore):
             for place in places:
                 self._destroy(place)
         return len(places)
+
+    def list_links(self, subject: str | None = None) -> list[tuple[str, DatabaseLinkStore]]:
+        """See `SessionStore`."""
+        places = [(info.subject, info.session) for info in self.sessions()]
+        return [
+            (account, self.links(account))
+            for account, session in places
+            if session == CONVERSATIONS_SESSION and subject in (None, account)
+        ]
+
+    def has_session(self, subject: str, session: str) -> bool:
+        """Says whether there is a session of this name."""
+        return self._find_number(self._derive_place(subject, session)) is not None
 
     def links(self, account: str) -> DatabaseLinkStore:
         """See `SessionStore`."""
@@ -327,17 +340,24 @@ class StoredSession(Session):
         self._view = snapshot.advance(version, len(rows), new_facts)
         return result
 
-    def forget(self, names: Iterable[str]) -> int:
+    def rewrite(self, change: Callable[[Snapshot], tuple[Snapshot | None, T]]) -> T:
         """See `Session`. All rows are written anew; those that were there are overwritten.
 
         Backups of the database from before still hold the values, as long as the key of the session
-        exists. The draws that all sessions of a subject share (`words.lasting`) stay.
+        exists. Draws that go are no longer shared with other sessions of the subject, either
+        (`words.lasting`).
         """
+        words = self._find_word_store()
         with self._store.convert_failures("changed"), self._store.open_write() as connection:
+            # The words before the session, as in `_commit_after`, so that two never deadlock.
+            if words is not None:
+                words.lock(connection)
             version, last = self._store.read_version(connection, self.number, lock=True)
             self._view = None
-            snapshot = self._update_view(version, last)
-            following, count = drop_values(snapshot.read_all(), names)
+            snapshot = self._update_view(version, last).read_all()
+            following, result = change(snapshot)
+            if following is None:
+                return result
             delta = SessionDelta(
                 since=version, **{kind: getattr(following, kind) for kind in FACT_KINDS}
             )
@@ -346,16 +366,26 @@ class StoredSession(Session):
             empty = StoredSnapshot.build(version, last, self.cipher, NO_ROWS)
             rows, _ = empty.seal_rows(delta)
             self._store.add_rows(connection, self.number, version, rows)
+            if words is not None:
+                gone = [key for key in snapshot.drawn if key not in following.drawn]
+                words.remove(connection, [_derive_row_name(words, key) for key in gone])
         self._view = None
-        return count
+        return result
+
+    def _find_word_store(self) -> DatabaseLinkStore | None:
+        """Returns the draws that sessions of the subject share; None if there are none."""
+        if self._word_store is None and self._store.has_session(self.owner, WORDS_SESSION):
+            self._word_store = self._open_word_store()
+        return self._word_store
+
+    def _open_word_store(self) -> DatabaseLinkStore:
+        session = self._store.open(self.owner, WORDS_SESSION)
+        return DatabaseLinkStore(self._store, self._store.ledger, session.number, session.cipher)
 
     def lasting(self, words: Sequence[tuple[str, str, str]]) -> dict[tuple[str, str, str], int]:
         """See `Session`. The release is repeated where another session drew first."""
         if self._word_store is None:
-            session = self._store.open(self.owner, WORDS_SESSION)
-            self._word_store = DatabaseLinkStore(
-                self._store, self._store.ledger, session.number, session.cipher
-            )
+            self._word_store = self._open_word_store()
         names = {_derive_row_name(self._word_store, key): key for key in words}
         return {names[name]: int(row) for name, row in self._word_store.get(list(names)).items()}
 

@@ -30,6 +30,10 @@ ROW_BYTES = 400
 """Bytes that Python needs for a row besides its name and its content."""
 
 
+TAG_BYTES = 8
+"""Bytes at the beginning of a row's name that are its account's."""
+
+
 class MemoryRows:
     """Rows of all accounts, the most recently used ones at the end.
 
@@ -59,6 +63,18 @@ class MemoryRows:
         """Returns the rows whose first mark is one of some names; it does not count as a use."""
         rows = ((name, content) for name, (_, content) in self._rows.items())
         return {name: row for name, row in rows if not names.isdisjoint(read_marks(row)[:1])}
+
+    def list_rows(self, tag: bytes) -> dict[bytes, bytes]:
+        """Returns the rows whose names begin with a tag; it does not count as a use."""
+        rows = self._rows.items()
+        return {name: content for name, (_, content) in rows if name.startswith(tag)}
+
+    def rewrite(self, name: bytes, old_content: bytes, content: bytes) -> None:
+        """Replaces a row that is still as it was, in its place."""
+        last_use, present = self._rows.get(name, (0.0, None))
+        if present == old_content:
+            self._rows[name] = last_use, content
+            self.used_bytes += len(content) - len(old_content)
 
     def touch(self, names: Sequence[bytes]) -> None:
         """Notes a use of rows; the first name counts as the last used.
@@ -98,17 +114,23 @@ class MemoryLinkStore:
     """Links in this process.
 
     Args:
-        key: HMAC key of the names.
+        key: HMAC key of the names; empty to see the rows of all accounts, and name none.
         rows: rows of all accounts.
         ledger: counts spending; None where nothing does.
     """
 
     def __init__(self, key: bytes, rows: MemoryRows, ledger: "Ledger | None" = None) -> None:
         self._key, self._rows, self.ledger = key, rows, ledger
+        self._tag = derive(key, b"account tag")[:TAG_BYTES] if key else b""
 
     def derive_name(self, *parts: bytes) -> bytes:
+        """See `LinkStore`; names of one account begin alike."""
+        return self._tag + derive(self._key, *parts)
+
+    def list_rows(self) -> dict[bytes, bytes]:
         """See `LinkStore`."""
-        return derive(self._key, *parts)
+        with self._rows.lock:
+            return self._rows.list_rows(self._tag)
 
     def get(self, names: Sequence[bytes]) -> dict[bytes, bytes]:
         """See `LinkStore`."""
@@ -122,6 +144,12 @@ class MemoryLinkStore:
         """See `LinkStore`."""
         with self._rows.lock:
             return self._rows.list_beside(frozenset(names))
+
+    def rewrite(self, replacements: Mapping[bytes, tuple[bytes, bytes]]) -> None:
+        """See `LinkStore`."""
+        with self._rows.lock:
+            for name, (old_content, content) in replacements.items():
+                self._rows.rewrite(name, old_content, content)
 
     def get_child(self, name: bytes, parents: Mapping[bytes, bytes]) -> bytes | None:
         """See `LinkStore`."""

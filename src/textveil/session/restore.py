@@ -95,12 +95,12 @@ class RestoreKey(NamedTuple):
         original: the original; None where that is ambiguous, and the answer's words stay.
         kind: "placeholder" matches anywhere, all others only as whole words; "bare" is a
             placeholder without brackets, which must be written as it was released; "plural" needs a
-            determiner before it.
+            determiner before it; "value" is an invented identifier.
     """
 
     form: str
     original: str | None
-    kind: Literal["placeholder", "bare", "name", "plural"]
+    kind: Literal["placeholder", "bare", "name", "plural", "value"]
 
     def __repr__(self) -> str:
         return f"RestoreKey({self.kind})"

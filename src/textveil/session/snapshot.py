@@ -7,6 +7,7 @@ Not here: how threads take turns (`state`), and how an answer is searched (`rest
 """
 
 import math
+import re
 from collections import ChainMap, Counter, deque
 from collections.abc import Collection, Container, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -72,6 +73,19 @@ class Replacement(NamedTuple):
 
     def __repr__(self) -> str:
         return "Replacement()"
+
+    @property
+    def is_value(self) -> bool:
+        """True if it is no name: it has more digits than letters, or is an address."""
+        digits = sum(map(str.isdigit, self.shown))
+        return "@" in self.shown or digits > sum(map(str.isalpha, self.shown))
+
+    def build_key(self, original: str | None) -> RestoreKey:
+        """Builds the key to look for in an answer.
+
+        The words around a value, unlike those around a name, do not make it another one.
+        """
+        return RestoreKey(self.shown, original, "value" if self.is_value else "name")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -185,8 +199,8 @@ class Snapshot(Facts):
         keys = []
         for form, (first, *duplicates) in originals.items():
             is_certain = not duplicates and not _is_plain_name(form, self.said)
-            keys.append(RestoreKey(first.shown, first.original if is_certain else None, "name"))
-        return keys
+            keys.append(first.build_key(first.original if is_certain else None))
+        return [*keys, *_list_respelled(keys)]
 
     @cached_property
     def allowlist(self) -> Allowlist:
@@ -241,12 +255,17 @@ class Snapshot(Facts):
         ]
 
     def count_hidden(self, text: str) -> Counter[str]:
-        """Counts the values of each type that have placeholders in a release."""
+        """Counts the values of each type that have placeholders, or were invented, in a release."""
         names = {match[1] for match in RELEASED.finditer(text)}
+        invented = {
+            original
+            for (_, original), pair in self.replaced.items()
+            if pair.is_value and pair.shown in text
+        }
         return Counter(
             placeholder.type
             for placeholder in self.placeholders.values()
-            if placeholder.inner in names
+            if placeholder.inner in names or (invented and fold(placeholder.value) in invented)
         )
 
     def map_originals(self, placeholders: Collection[PlaceholderToken]) -> dict[str, str]:
@@ -447,7 +466,7 @@ class Changes:
         self.add_places(find_places(text, placeholders))
         if source == "answer":
             return
-        keys = [RestoreKey(name.shown, name.original, "name") for name in names]
+        keys = [name.build_key(name.original) for name in names]
         self.add_targets(find_targets(text, {name.text: name.value for name in placeholders}, keys))
         if source == "user":
             hosts = find_internal_hosts(text).union(
@@ -482,6 +501,16 @@ class Changes:
     def is_revealed(self, value: PrivateValue) -> bool:
         """Says whether a word that reveals a value was released earlier."""
         return any(fold(word) in self._facts.said for word in value.identifying_words)
+
+    def get_placeholder(self, value: Original) -> PlaceholderToken:
+        """Returns the placeholder of a value that was given one."""
+        return self._assign(value)
+
+    def is_known(self, type_: str, text: str) -> bool:
+        """Says whether a text is a private value, or was released unchanged."""
+        if _is_plain_name(fold(text), self._facts.said):
+            return True
+        return (type_, normalize_value(type_, text)) in self._facts.private
 
     def claim_name(self, original: str, name: str) -> bool:
         """Says whether a name may stand for this original, and assigns it.
@@ -683,6 +712,32 @@ def _merge_maps(old: ChainMap[Any, Any], new: ChainMap[Any, Any]) -> ChainMap[An
     while len(maps) > 1 and 2 * len(maps[0]) > len(maps[1]):
         maps[:2] = [{**maps[1], **maps[0]}]
     return ChainMap(*maps)
+
+
+_SEPARATORS = re.compile(r"[ \-./()\u00a0]+")
+_ADDRESS = re.compile(r"[0-9]+(?:\.[0-9]+){3}|.*[:@].*", re.DOTALL)
+MIN_RESPELLED_CHARACTERS = 7
+"""Least characters of an identifier that is found in an answer with other separators."""
+
+
+def _list_respelled(keys: Sequence[RestoreKey]) -> list[RestoreKey]:
+    """Lists replaced numbers with other separators, as a model may write them."""
+    forms, respelled = {fold(key.form) for key in keys}, dict[str, RestoreKey]()
+    for key in keys:
+        if key.kind != "value" or key.original is None or _ADDRESS.fullmatch(key.form):
+            continue
+        for separator in ("", " ", "-", "."):
+            form, original = (
+                _SEPARATORS.sub(separator, text).strip(separator)
+                if separator
+                else _SEPARATORS.sub("", text)
+                for text in (key.form, key.original)
+            )
+            if len(form) >= MIN_RESPELLED_CHARACTERS and fold(form) not in forms:
+                other = respelled.setdefault(fold(form), RestoreKey(form, original, "value"))
+                if other.original != original:
+                    respelled[fold(form)] = RestoreKey(form, None, "value")
+    return list(respelled.values())
 
 
 def find_places(text: str, placeholders: Sequence[PlaceholderToken]) -> list[tuple[str, str]]:

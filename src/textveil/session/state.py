@@ -18,11 +18,12 @@ from textveil.detect import PrivateValue
 from textveil.errors import ConfigError, InputError
 from textveil.guarantee import Loss
 from textveil.session.escapes import fold
-from textveil.session.forgetting import drop_values
+from textveil.session.forgetting import ForgottenReport, drop_texts, drop_values
 from textveil.session.placeholders import PlaceholderToken
 from textveil.session.restore import Escape, Restorer, RestoreScope
 from textveil.session.snapshot import Changes, Replacement, SessionDelta, Snapshot, derive_facts
 from textveil.session.spending import Spend
+from textveil.session.value_search import SoughtTexts
 
 T = TypeVar("T")
 
@@ -239,9 +240,43 @@ class Session:
         Raises:
             InputError: the session has no such placeholder; nothing is forgotten.
         """
+        wanted = list(names)
+        return self.rewrite(lambda snapshot: drop_values(snapshot, wanted))
+
+    def forget_values(self, values: Iterable[str] | SoughtTexts) -> ForgottenReport:
+        """Forgets values that are given as such, in all spellings and parts, from now on.
+
+        As `forget` does; but values that hold a given one in another spelling go, too
+        (maria.silva@example.org holds Maria Silva), and so do words that were replaced or drawn.
+        It forgets values, not persons: what else the session knows stays.
+
+        Args:
+            values: the values.
+
+        Returns:
+            What went, and which other values the session still has.
+
+        Raises:
+            InputError: a value has fewer than two letters or digits; nothing is forgotten.
+        """
+        texts = values if isinstance(values, SoughtTexts) else SoughtTexts(values)
+        return self.rewrite(lambda snapshot: drop_texts(snapshot, texts))
+
+    def rewrite(self, change: Callable[[Snapshot], tuple[Snapshot | None, T]]) -> T:
+        """Replaces the whole state by another one, which may know less.
+
+        Each kind of session overrides this alone, so that nothing of the old state stays where it
+        is kept. Other writers wait.
+
+        Args:
+            change: returns the following state, None to change nothing; and a result. If it
+                raises, nothing changes.
+        """
         with self._lock:
-            self._snapshot, count = drop_values(self._snapshot, names)
-        return count
+            following, result = change(self._snapshot)
+            if following is not None:
+                self._snapshot = following
+        return result
 
     @contextmanager
     def noting(self) -> Iterator[Changes]:

@@ -7,22 +7,25 @@ Not here: what a session does (`state`), and sessions in a database (`database_s
 
 import hmac
 import os
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from pydantic_core import CoreSchema, core_schema
 
 from textveil.config import registry
-from textveil.errors import ConfigError, InputError, StoreError, quote
+from textveil.errors import ConfigError, InputError, StoreError, TextveilWarning, quote
 from textveil.randomness import read_entropy
 from textveil.session import session_file as file
 from textveil.session.conversations import LinkStore
-from textveil.session.forgetting import drop_values
+from textveil.session.forgetting import ForgottenReport
+from textveil.session.link_forgetting import forget_in_links
 from textveil.session.memory_links import MemoryLinkStore, MemoryRows
 from textveil.session.snapshot import SessionDelta, Snapshot
 from textveil.session.state import Session, check_names
+from textveil.session.value_search import SoughtTexts
 
 if TYPE_CHECKING:
     from textveil.session.sql.ledger import Ledger
@@ -31,6 +34,12 @@ T = TypeVar("T")
 
 DEFAULT_SESSION = "default"
 """Default name of a session."""
+
+CONVERSATIONS_SESSION = "conversations"
+"""Name of the session that holds the links of an account."""
+
+WORDS_SESSION = "lasting words"
+"""Name of the session that holds the draws a subject's sessions share."""
 
 
 NO_CONVERSATIONS_MESSAGE = (
@@ -136,6 +145,62 @@ class SessionStore:
         """
         raise NotImplementedError
 
+    def forget_values(
+        self, values: Iterable[str], subject: str | None = None, session: str | None = None
+    ) -> list[ForgottenReport]:
+        """Forgets values in sessions and conversations; see `Session.forget_values`.
+
+        The ledger keeps its sums. Backups of before still hold the values.
+
+        Args:
+            values: the values.
+            subject: whose sessions; None for all of the store.
+            session: which of them; None for all.
+
+        Returns:
+            What went, for each session and account that held one of them.
+
+        Raises:
+            InputError: a value has fewer than two letters or digits, or there is no such session;
+                nothing is forgotten.
+        """
+        texts = SoughtTexts(values)
+        places = [(info.subject, info.session) for info in self.sessions()]
+        wanted = [
+            place for place in places if subject in (None, place[0]) and session in (None, place[1])
+        ]
+        if session is not None and not wanted:
+            raise build_session_error(subject or "", session)
+        reports = []
+        for place in wanted:
+            if place[1] not in (CONVERSATIONS_SESSION, WORDS_SESSION):
+                report = self.open(*place, new=False).forget_values(texts)
+                reports.append(replace(report, place="/".join(place)))
+        if session in (None, CONVERSATIONS_SESSION):
+            for account, links in self.list_links(subject):
+                reports.append(replace(forget_in_links(links, texts), place=account))
+        reports = [report for report in reports if report.count or report.found]
+        if reports and not self.purge():
+            warnings.warn(
+                "the log of the database still has old rows, sealed, because other programs use it: "
+                "they go when those have ended",
+                TextveilWarning,
+                stacklevel=2,
+            )
+        return reports
+
+    def list_links(self, subject: str | None = None) -> "Sequence[tuple[str, LinkStore]]":
+        """Lists the accounts that have conversations, with their links.
+
+        Args:
+            subject: only this account; None for all.
+        """
+        return ()
+
+    def purge(self) -> bool:
+        """Overwrites what was deleted or replaced, where it is kept; False if others hold it."""
+        return True
+
     def links(self, account: str) -> "LinkStore":
         """Returns the conversation links of an account; see `MessageChain`.
 
@@ -200,6 +265,12 @@ class MemoryStore(SessionStore):
         """See `SessionStore`; links that are not used for a day are forgotten."""
         key = hmac.digest(self._key, b"account" + account.encode(), "sha256")
         return MemoryLinkStore(key, self._links, self._ledger)
+
+    def list_links(self, subject: str | None = None) -> list[tuple[str, MemoryLinkStore]]:
+        """See `SessionStore`; the names of accounts are not known here."""
+        if subject is not None:
+            return [(subject, self.links(subject))]
+        return [("", MemoryLinkStore(b"", self._links, self._ledger))]
 
     def set_memory(self, max_bytes: int) -> None:
         """See `SessionStore`."""
@@ -312,19 +383,22 @@ class FileSession(Session):
             self._reload()
             return self._keep(delta)
 
-    def forget(self, names: Iterable[str]) -> int:
+    def rewrite(self, change: Callable[[Snapshot], tuple[Snapshot | None, T]]) -> T:
         """See `Session`. Copies of the file on the disk or in its backups are not erased."""
         with self._lock, file.lock_file(self._path):
             self._reload()
             old_snapshot = self._snapshot
-            self._snapshot, count = drop_values(old_snapshot, names)
+            following, result = change(old_snapshot)
+            if following is None:
+                return result
+            self._snapshot = following
             try:
                 file.save(self, self._path)
             except BaseException:
                 self._snapshot = old_snapshot
                 raise
             self._content = file.read_content(self._path)
-        return count
+        return result
 
     def _keep(self, delta: SessionDelta) -> bool:
         old_snapshot = self._snapshot

@@ -169,7 +169,7 @@ def check_blocked_types(types: Collection[str], privatizer: Privatizer) -> None:
         raise ConfigError(
             f"block names {', '.join(left)}, and with these options such values are not always "
             "replaced by placeholders: leave it out, or change protect.detectors, protect.level, "
-            "protect.types, protect.placeholders or names.types"
+            "protect.types, protect.placeholders, names.types or identifiers.types"
         )
 
 

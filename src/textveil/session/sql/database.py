@@ -272,6 +272,32 @@ class Database(SealedRowStore):
         facts = self.tables.facts
         connection.execute(sa.delete(facts).where(facts.c.session == number))
 
+    def remove_rows(self, connection: "Connection", number: int, names: Sequence[bytes]) -> None:
+        """Deletes some rows of a session."""
+        import sqlalchemy as sa
+
+        facts = self.tables.facts
+        for first in range(0, len(names), MAX_LOOKUP_ROWS):
+            chosen = facts.c.name.in_(names[first : first + MAX_LOOKUP_ROWS])
+            connection.execute(sa.delete(facts).where(facts.c.session == number, chosen))
+
+    def purge(self) -> bool:
+        """See `SessionStore`.
+
+        SQLite's log is written back and emptied, and the file written anew; PostgreSQL writes the
+        table anew.
+        """
+        sqlite = ("PRAGMA wal_checkpoint(TRUNCATE)", "VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)")
+        server = (f"VACUUM (FULL) {self.tables.facts.name}",)
+        is_file, busy = self.dialect == "sqlite", False
+        with suppress(StoreError), convert_failures("changed"), self.open_read() as connection:
+            for statement in sqlite if is_file else server:
+                result = connection.exec_driver_sql(statement)
+                busy = bool(result.returns_rows and result.scalar())
+                result.close()
+            return not busy
+        return False
+
     def put_rows(
         self,
         connection: "Connection",

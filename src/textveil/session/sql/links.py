@@ -48,6 +48,28 @@ class DatabaseLinkStore:
         """See `LinkStore`."""
         return self._open(self._database.build_reader(self._number).read_tags(names))
 
+    def list_rows(self) -> dict[bytes, bytes]:
+        """See `LinkStore`."""
+        rows = self._database.build_reader(self._number).read_all()
+        return self._open(row for row in rows if row.kind == LINK_KIND)
+
+    def rewrite(self, replacements: Mapping[bytes, tuple[bytes, bytes]]) -> None:
+        """See `LinkStore`."""
+        with self._database.convert_failures("changed"), self._database.open_write() as connection:
+            self.lock(connection)
+            new_rows: dict[bytes, bytes] = {}
+            for name, (old_content, content) in replacements.items():
+                ciphertext = self._database.read_row(connection, self._number, name)
+                if ciphertext is None:
+                    continue
+                if self._cipher.open(LINK_KIND, name, ciphertext) == old_content:
+                    new_rows[name] = content
+            self.put(connection, new_rows, replace=True)
+
+    def remove(self, connection: "Connection", names: Sequence[bytes]) -> None:
+        """Removes rows in a transaction."""
+        self._database.remove_rows(connection, self._number, names)
+
     def _open(self, rows: Iterable[SealedRow]) -> dict[bytes, bytes]:
         return {row.name: self._cipher.open(LINK_KIND, row.name, row.content) for row in rows}
 
