@@ -172,7 +172,7 @@ class Patterns:
             plain_texts = [convert_to_plain(replace_separators(texts[i])) for i in group]
             folded_texts = [fold_text(plain) for plain, _ in plain_texts]
             signs = index.find_signs(folded_texts)
-            for number, (plain, places), folded in zip(
+            for number, (plain, indices), folded in zip(
                 group, plain_texts, folded_texts, strict=True
             ):
                 signal_progress()
@@ -184,7 +184,7 @@ class Patterns:
                 ):
                     first, last = (
                         # One past the last visible character, without invisible ones behind it.
-                        (start, end) if places is None else (places[start], places[end - 1] + 1)
+                        (start, end) if indices is None else (indices[start], indices[end - 1] + 1)
                     )
                     spans.append(Span(number, first, last, type_, score, self.name, private))
         return spans
