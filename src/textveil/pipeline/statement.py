@@ -61,7 +61,8 @@ class BatchFacts:
     def count(self, name: str, span: slice) -> int:
         """Counts the words of a text with a property of `_sums`."""
         sums = self._sums[name]
-        return sums[span.stop] - sums[span.start]
+        words: int = sums[span.stop] - sums[span.start]
+        return words
 
     @cached_property
     def _sums(self) -> Mapping[str, list[int]]:
