@@ -18,6 +18,7 @@ from textveil.detect.patterns import (
     checksums,
     convert_to_plain,
 )
+from textveil.detect.patterns.rules import RuleIndex
 from textveil.detect.patterns.times import extend_date
 from textveil.detect.spans import IDENTIFIERS, Detector
 from textveil.errors import ConfigError
@@ -1185,6 +1186,21 @@ def test_any_text_gives_ordered_spans_inside_it(text):
 @given(st.text(st.characters(exclude_categories=())))
 def test_no_text_raises_and_every_span_lies_in_it(text):
     assert all(0 <= span.start < span.end <= len(text) for span in PATTERNS.find([text]))
+
+
+def test_a_group_of_texts_is_searched_by_the_rules_that_could_match_in_each(monkeypatch):
+    """Rules are selected by what stands in a group; all that could match are tried in each text."""
+    found = PATTERNS.find(PIECES)
+
+    def try_all(index, text, digits, signs):
+        for rule in index.source:
+            if digits >= rule.digits and any(sign in text.lower for sign in rule.triggers):
+                yield rule
+
+    monkeypatch.setattr(RuleIndex, "select", try_all)
+    assert found == PATTERNS.find(PIECES)
+    monkeypatch.setattr(RuleIndex, "select", lambda *_: iter(()))
+    assert found != PATTERNS.find(PIECES)
 
 
 WORDS = (

@@ -268,3 +268,14 @@ def test_a_single_place_has_the_bits_that_it_has_among_others():
     for i in range(4):
         one = head.read(ids[i : i + 1], lengths[:1], np.array([0]), np.array([i + 1]))
         assert np.array_equal(head.compute_logits(one)[0], whole[i])
+
+
+def test_the_tagger_says_at_places_what_it_says_everywhere():
+    """Its last layer is computed for the first piece of each word only."""
+    network, ids, lengths = bundled.load("tagger"), batch(3, 9), np.full(3, 9)
+    row, column = np.array([0, 2, 2]), np.array([4, 0, 8])
+    everywhere = network.run(ids, lengths)
+    np.testing.assert_array_equal(
+        network.run_at(ids, lengths, None, row, column), everywhere[row, column]
+    )
+    assert not len(network.run_at(ids, lengths, None, row[:0], column[:0]))

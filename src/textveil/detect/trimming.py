@@ -121,13 +121,13 @@ def is_heading(span: Span, texts: Sequence[str]) -> bool:
         return False
     number = _ENUMERATED.match(line)
     title = line[number.end() :] if number else line
+    if not title.isupper() and (number or title != text[span.start : span.end]):
+        return False
     words = [word for word in _LETTERS.findall(title) if len(word) >= _MIN_HEADING_LETTERS]
     form_words = vocabulary.get_words("form_words")
     ordinary = sum(word.lower() in form_words or lexicon.is_all_ordinary(word) for word in words)
     is_key = classify_key(title) is not None and (len(words) == 1 or ordinary == len(words))
-    if not title.isupper():
-        return is_key and not number and title == text[span.start : span.end]
-    return is_key or 0 < ordinary == len(words)
+    return is_key or (title.isupper() and 0 < ordinary == len(words))
 
 
 _MIN_FILLER_WORDS = 2

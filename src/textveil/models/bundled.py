@@ -150,7 +150,17 @@ class Encoder:
             lengths: int64 [n], all L.
             types: token types [n, L]; None for zeros.
         """
-        logits: Floats = self._session.run(embedded=self._embed(ids, lengths, types))[0]
+        if self.job == "tagger":
+            logits = self.run_at(ids, lengths, types, *np.divmod(np.arange(ids.size), ids.shape[1]))
+            return logits.reshape(*ids.shape, -1)
+        return self._session.run(embedded=self._embed(ids, lengths, types))[0]
+
+    def run_at(
+        self, ids: Ints, lengths: Ints, types: Ints | None, row: Ints, column: Ints
+    ) -> Floats:
+        """Returns the tagger's label logits [m, C] at given places; see `read`."""
+        at = row * ids.shape[1] + column
+        logits: Floats = self._session.run(embedded=self._embed(ids, lengths, types), at=at)[0]
         return logits
 
     def read(self, ids: Ints, lengths: Ints, row: Ints, column: Ints) -> Floats:
@@ -319,11 +329,13 @@ def build_graph(
 ) -> Graph:
     """Builds the network of a job as a graph.
 
-    From `embedded` [n, L, d] to logits; for the masked LM, states only at the places `at` [m].
+    From `embedded` [n, L, d] to logits; the tagger's only at the places `at` [m], and of the masked
+    LM states there.
     """
     builder = LayerBuilder(weights, precision)
     states = builder.add_norm(builder.embedded, EMBEDDINGS)
-    at = builder.graph.add_input("at", np.int64, "m") if job == "masked-lm" else None
+    is_placed = job in ("masked-lm", "tagger")
+    at = builder.graph.add_input("at", np.int64, "m") if is_placed else None
     for layer in range(layers):
         states = builder.add_layer(
             states, f"bert.encoder.layer.{layer}", at if layer == layers - 1 else None
@@ -338,13 +350,13 @@ def build_graph(
     else:
         name = HEAD_WEIGHTS[job][0].removesuffix(".weight")
         labels = len(weights[f"{name}.bias"])
-        builder.graph.add_output(
-            builder.split_sequences(builder.add_linear(states, name), labels),
-            np.float32,
-            "n",
-            "l",
-            labels,
-        )
+        logits = builder.add_linear(states, name)
+        if at is None:
+            builder.graph.add_output(
+                builder.split_sequences(logits, labels), np.float32, "n", "l", labels
+            )
+        else:
+            builder.graph.add_output(logits, np.float32, "m", labels)
     return builder.graph
 
 

@@ -280,14 +280,14 @@ class TokenClassifier:
             types = (
                 None if shapes is None else self._frame_shapes(shapes, windows, which, rows.shape)
             )
-            output = self.model.network.run(rows, lengths, types)
-            if outputs.shape[1] != output.shape[-1]:  # there are readings behind the labels
-                outputs = np.zeros((len(texts.words), output.shape[-1]), np.float32)
             sizes = bounds[which + 1] - bounds[which]
             words = order[expand_ranges(bounds[which], sizes)]
             row = np.repeat(np.arange(len(which)), sizes)
             column = firsts[words] - windows.begins[which][row] + len(self.model.before)
-            outputs[words] = output[row, column]
+            output = self.model.network.run_at(rows, lengths, types, row, column)
+            if outputs.shape[1] != output.shape[-1]:  # there are readings behind the labels
+                outputs = np.zeros((len(texts.words), output.shape[-1]), np.float32)
+            outputs[words] = output
         return outputs
 
     def find(self, texts: Ragged) -> list[Entity]:

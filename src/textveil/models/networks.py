@@ -107,6 +107,20 @@ class Network(Protocol):
         """
         ...
 
+    def run_at(
+        self, ids: Ints, lengths: Ints, types: Ints | None, row: Ints, column: Ints
+    ) -> Floats:
+        """Computes logits of pieces [m, C] at given places only.
+
+        Args:
+            ids: pieces [n, L], as for `run`.
+            lengths: int64 [n].
+            types: token types [n, L]; None for the network's default.
+            row: int64 [m], the sequence of each place.
+            column: int64 [m], the piece of each place.
+        """
+        ...
+
     def take_output(self) -> tuple[Floats, Floats | None]:
         """Returns the output layer: rows [P, d], and bias [P].
 

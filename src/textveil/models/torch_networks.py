@@ -121,6 +121,12 @@ class TorchNetwork:
                 return _convert_tensor(output.last_hidden_state)
             return _convert_tensor(output.logits)
 
+    def run_at(
+        self, ids: Ints, lengths: Ints, types: Ints | None, row: Ints, column: Ints
+    ) -> Floats:
+        """Computes logits at given places; see `networks.Network`."""
+        return self.run(ids, lengths, types)[row, column]
+
     def compute_saliency(self, ids: Ints, lengths: Ints, classes: Ints) -> Values:
         """Computes each piece's saliency for a class: float64 [n, L].
 

@@ -51,7 +51,7 @@ from textveil.pipeline.release import spell
 from textveil.pipeline.rerank import rerank
 from textveil.pipeline.results import EvaluationRun, Private, Result
 from textveil.pipeline.rng import derive_randomness
-from textveil.pipeline.statement import build_guarantee, note_losses
+from textveil.pipeline.statement import BatchFacts, build_guarantee, note_losses
 from textveil.protect import Budget, Finding, Grouped, Protection, list_findings
 from textveil.randomness import Flags, Ids
 from textveil.session import Changes, Session, SessionDelta, Snapshot
@@ -531,6 +531,9 @@ class Privatizer(Parts):
         positions = plan.block.layout.positions
         unmeasured = self.unmeasured_in(tokens.texts)
         is_consistent = self.words.consistent or replay is not None
+        facts = BatchFacts(
+            parts=self, protection=protection, plan=plan, release=release, replayed=replayed
+        )
 
         def build_statement(span: slice, released: Released) -> tuple[Released, Guarantee]:
             """Returns a text with its statement and the session's losses so far."""
@@ -541,9 +544,7 @@ class Privatizer(Parts):
                 )
             if any(loss.alike for loss in losses):
                 released = released.mark_equality()
-            return released, build_guarantee(
-                self, released, span, protection, plan, release, replayed, losses
-            )
+            return released, build_guarantee(facts, released, span, losses)
 
         statements = [
             build_statement(*fields) for fields in zip(tokens.spans, releases, strict=True)

@@ -10,7 +10,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise
 from operator import itemgetter
 
@@ -50,17 +50,23 @@ class Draft:
     consistent: bool
     drawn_groups: bool
 
+    @cached_property
+    def _columns(self) -> tuple[list[int], list[int], list[int]]:
+        """Kinds, groups and classes as lists, which are quicker for short texts."""
+        return self.kinds.tolist(), self.protection.group.tolist(), self.classes.tolist()
+
     def build_text(self, b: int, span: slice) -> Released:
         """Builds text b, whose words are at `span` of the batch."""
-        all_kinds = self.kinds[span]
-        shown_kinds = all_kinds[all_kinds != _DROPPED]
-        places = np.flatnonzero(all_kinds != _DROPPED).tolist()
+        kinds_of_words, groups, classes = self._columns
+        all_kinds = kinds_of_words[span]
+        places = [i for i, kind in enumerate(all_kinds) if kind != _DROPPED]
         words = [span.start + i for i in places]
+        shown_kinds = [all_kinds[i] for i in places]
         texts = list(map(self.output_words.__getitem__, words))
-        kinds = list(map(_ITEM_KINDS.__getitem__, shown_kinds.tolist()))
-        names, groups = self.protection.labels, self.protection.group[words].tolist()
-        labels = [names[group] for group in groups]
-        casing, pieces, public = self.casing, self.pieces, self.protection.public[span]
+        kinds = list(map(_ITEM_KINDS.__getitem__, shown_kinds))
+        names = self.protection.labels
+        labels = [names[groups[i]] for i in words]
+        casing, pieces = self.casing, self.pieces
         mask = Mask(
             words=len(all_kinds),
             verbatim=_find_kind(shown_kinds, _PASSES),
@@ -70,12 +76,14 @@ class Draft:
             ),
             numbers=_find_kind(shown_kinds, _NUMBER),
             dropped=_find_kind(all_kinds, _DROPPED),
-            equal=_group_equal(texts, kinds, self.classes[words].tolist(), numbered=self.numbered),
+            equal=_group_equal(texts, kinds, [classes[i] for i in words], numbered=self.numbered),
             numbered=self.numbered,
             consistent=self.consistent,
             drawn_groups=self.drawn_groups,
             groups=tuple(labels) if len(names) > 2 else None,
-            pieces=None if pieces is None else tuple(pieces[span][~public].tolist()),
+            pieces=None
+            if pieces is None
+            else tuple(pieces[span][~self.protection.public[span]].tolist()),
             casing=None if casing is None else tuple(casing[i] for i in words),
         )
         items = tuple(map(Item, texts, kinds, labels, places, [i + 1 for i in places]))
@@ -85,8 +93,8 @@ class Draft:
         return Released(items=items, gaps=gaps, mask=mask)
 
 
-def _find_kind(kinds: Ids, kind: int) -> tuple[int, ...]:
-    return tuple(np.flatnonzero(kinds == kind).tolist())
+def _find_kind(kinds: Sequence[int], kind: int) -> tuple[int, ...]:
+    return tuple([i for i, each in enumerate(kinds) if each == kind])
 
 
 def get_placeholder_type(protection: Protection, word: int) -> str:

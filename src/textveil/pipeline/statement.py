@@ -5,8 +5,9 @@ Not here: what a mechanism promises (`mechanism`), and how a statement reads (`g
 """
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -21,67 +22,140 @@ from textveil.pipeline.release import get_placeholder_type
 from textveil.protect import GROUPS, PUBLIC, Protection
 from textveil.randomness import Flags, Values
 from textveil.session import Changes
-from textveil.text import UNKNOWN_SHARE, Kind, Released
+from textveil.text import UNKNOWN_SHARE, Released
 
 
-def build_guarantee(
-    parts: Parts,
-    released: Released,
-    span: slice,
-    protection: Protection,
-    plan: Plan,
-    release: DrawResult,
-    replayed: Flags,
-    per_person: tuple[Loss, ...],
-) -> Guarantee:
-    """Returns the statement about one text.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BatchFacts:
+    """Facts about the N words of a batch that the statements about its texts need, gathered once.
 
-    Args:
+    Attributes:
         parts: parts of the privatizer.
-        released: the text.
-        span: its words among those of the batch.
         protection: protection of the batch.
         plan: plan of the batch.
         release: draw of the batch.
         replayed: bool [N], words that are released as they were drawn before.
+    """
+
+    parts: Parts
+    protection: Protection
+    plan: Plan
+    release: DrawResult
+    replayed: Flags
+
+    @cached_property
+    def covered(self) -> Flags:
+        """Words that are not public, bool [N]."""
+        return ~self.protection.public
+
+    @cached_property
+    def replaced(self) -> Flags:
+        """Words replaced by a name or figure, bool [N]."""
+        return self.protection.named | self.protection.moved
+
+    @cached_property
+    def is_first(self) -> Flags:
+        """Covered words that do not repeat an equal word, bool [N]."""
+        return self.covered & self.plan.is_first
+
+    def count(self, name: str, span: slice) -> int:
+        """Counts the words of a text with a property of `_sums`."""
+        sums = self._sums[name]
+        words: int = sums[span.stop] - sums[span.start]
+        return words
+
+    @cached_property
+    def _sums(self) -> Mapping[str, list[int]]:
+        """The number of words with each property before each word, [N+1]."""
+        drawn = self.is_first & _find_drawn(self.parts, self.protection, self.plan)
+        passes = (self.plan.roles == Role.PASS) & self.covered
+        flags = {
+            "covered": self.covered,
+            "unknown": self.covered & self.plan.unknown,
+            "repeated": self.covered & ~self.is_first,
+            "drawn": drawn & ~self.replayed,
+            "drawn_before": drawn & self.replayed,
+            "passing": passes & ~(self.plan.unknown & (self.parts.words.oov == "keep")),
+            "moved": self.protection.moved,
+            "replaced": self.replaced,
+        }
+        return {name: [0, *np.cumsum(flag).tolist()] for name, flag in flags.items()}
+
+    @cached_property
+    def units(self) -> list[int]:
+        """The first unit of each word, and the number of units, [N+1]."""
+        words = self.plan.block.layout.words
+        units: list[int] = np.searchsorted(words, np.arange(len(self.covered) + 1)).tolist()
+        return units
+
+    @cached_property
+    def groups(self) -> list[tuple[str, str]]:
+        """The group or type of each covered word in order, and what replaces it."""
+        roles, protection = self.plan.roles, self.protection
+        by = np.select(
+            [protection.named, protection.moved, roles == Role.HOLE, roles == Role.PASS],
+            range(4),
+            4,
+        ).tolist()
+        names = "name", "figure", "placeholder", "nothing", self.parts.claim.mechanism
+        return [
+            (
+                get_placeholder_type(protection, i)
+                if by[i] == 2 and not self.parts.drawn_groups
+                else protection.get_group(i),
+                names[by[i]],
+            )
+            for i in np.flatnonzero(self.covered).tolist()
+        ]
+
+
+def build_guarantee(
+    facts: BatchFacts, released: Released, span: slice, per_person: tuple[Loss, ...]
+) -> Guarantee:
+    """Returns the statement about one text.
+
+    Args:
+        facts: facts about the batch.
+        released: the text.
+        span: its words among those of the batch.
         per_person: losses of the session up to now; see `note_losses`.
     """
-    covered = ~protection.public[span]
-    is_first = covered & plan.is_first[span]
-    unknown = plan.unknown[span][covered]
-    units = slice(*np.searchsorted(plan.block.layout.words, (span.start, span.stop)).tolist())
-    replaced = (protection.named | protection.moved)[span]
-    claim, spent = _build_claim(parts, released, span, plan, release, units), release.spent[span]
+    parts, release = facts.parts, facts.release
+    covered, is_first = facts.covered[span], facts.is_first[span]
+    units = slice(facts.units[span.start], facts.units[span.stop])
+    claim = _build_claim(parts, released, span, facts.plan, release, units)
+    spent = release.spent[span]
     groups: tuple[Group, ...] = ()
     if parts.grouping is not None:
-        claim, spent, groups = _build_group_claim(parts, protection, plan, span, claim, spent)
-    first_draws = is_first & _find_drawn(parts, protection, plan, span)
+        claim, spent, groups = _build_group_claim(facts, span, claim, spent)
+    items, mask = released.items, released.mask
+    count = facts.count("covered", span)
     return Guarantee(
         claim=claim,
         epsilon_per_word=spent[is_first],
         parameter=release.parameter[units],
         unit=parts.words.unit,
-        words=released.mask.words,
+        words=mask.words,
         punctuation=sum(
-            item.group == PUBLIC and not any(map(str.isalnum, item.text)) for item in released.items
+            item.group == PUBLIC and not any(map(str.isalnum, item.text)) for item in items
         ),
         # a name or figure that became a placeholder was drawn, and spent its epsilon
         placeholders=sum(
-            item.kind is Kind.PLACEHOLDER and not replaced[item.start] for item in released.items
+            not facts.replaced[span.start + items[i].start] for i, _ in mask.placeholders
         ),
-        mask=(*released.mask.fields, UNKNOWN_SHARE),
-        passed=sum(item.kind is Kind.VERBATIM and item.group != PUBLIC for item in released.items),
-        dropped=len(released.mask.dropped),
-        drawn=int((first_draws & ~replayed[span]).sum()),
+        mask=(*mask.fields, UNKNOWN_SHARE),
+        passed=sum(items[i].group != PUBLIC for i in mask.verbatim),
+        dropped=len(mask.dropped),
+        drawn=facts.count("drawn", span),
         seeded=parts.randomness.is_seeded,
         oov=parts.words.oov,
-        infinite=tuple(_yield_reasons(parts, protection, span, plan)),
-        oov_share=float(unknown.mean()) if len(unknown) else 0.0,
+        infinite=tuple(_yield_reasons(facts, span)),
+        oov_share=facts.count("unknown", span) / count if count else 0.0,
         within=float(release.restricted_epsilon[span][covered].max(initial=0.0)),
         groups=groups,
         consistent=parts.words.consistent,
-        repeated=int((covered & ~is_first).sum()),
-        drawn_before=int((first_draws & replayed[span]).sum()),
+        repeated=facts.count("repeated", span),
+        drawn_before=facts.count("drawn_before", span),
         per_person=per_person,
         lasting=parts.words.lasting,
     )
@@ -104,32 +178,34 @@ def _build_claim(
 
 
 def _build_group_claim(
-    parts: Parts, protection: Protection, plan: Plan, span: slice, claim: Claim, spent: Values
+    facts: BatchFacts, span: slice, claim: Claim, spent: Values
 ) -> tuple[Claim, Values, tuple[Group, ...]]:
     """Returns the claim about grouped words, and their spending under it.
 
     Returns:
         The claim, the epsilon of each word, and the spending of each group in local DP.
     """
-    covered, replaced = ~protection.public[span], (protection.named | protection.moved)[span]
-    losses = np.where(replaced, spent, claim.compute_ldp(spent))
+    parts, covered = facts.parts, facts.count("covered", span)
+    losses = np.where(facts.replaced[span], spent, claim.compute_ldp(spent))
     if parts.drawn_groups:
         # a neighbouring text's words may be in other groups, with other budgets and bounds
-        cost = compute_label_cost(parts, replace(claim, most=math.inf), int(covered.sum()))
+        cost = compute_label_cost(parts, replace(claim, most=math.inf), covered)
         losses = np.full(len(spent), cost)
-    groups = tuple(_yield_groups(parts, protection, plan, span, losses))
+    groups = tuple(_yield_groups(facts, span, losses))
     if parts.names is not None or parts.figures is not None or parts.drawn_groups:
         claim, spent = replace(claim.convert_to_ldp(), restricted=None, codes=()), losses
-    if (covered if parts.drawn_groups else replaced).any():  # labels, or names and figures
+    if (
+        covered if parts.drawn_groups else facts.count("replaced", span)
+    ):  # labels, or names and figures
         claim = replace(claim, draws=True)
     return claim, spent, groups
 
 
-def _find_drawn(parts: Parts, protection: Protection, plan: Plan, span: slice) -> Flags:
-    """Says which words of a text are drawn, bool [N]; no placeholders."""
-    by_mechanism = (plan.roles[span] == Role.PROTECT) & parts.claim.draws
-    replaced = _find_ruled(plan, span) | protection.named[span] | protection.moved[span]
-    labels = ~protection.public[span] & parts.drawn_groups
+def _find_drawn(parts: Parts, protection: Protection, plan: Plan) -> Flags:
+    """Says which words of a batch are drawn, bool [N]; no placeholders."""
+    by_mechanism = (plan.roles == Role.PROTECT) & parts.claim.draws
+    replaced = _find_ruled(plan, slice(None)) | protection.named | protection.moved
+    labels = ~protection.public & parts.drawn_groups
     is_drawn: Flags = by_mechanism | replaced | labels
     return is_drawn
 
@@ -194,18 +270,20 @@ def note_losses(
     return notes.list_losses() if losses else ()
 
 
-def _yield_reasons(parts: Parts, protection: Protection, span: slice, plan: Plan) -> Iterator[str]:
+def _yield_reasons(facts: BatchFacts, span: slice) -> Iterator[str]:
     """Yields reasons why a text has no finite bound.
 
     The claim's reason is not among them.
     """
-    yield from oov.list_reasons(parts.words)
-    passes = (plan.roles[span] == Role.PASS) & ~protection.public[span]
-    if (passes & ~(plan.unknown[span] & (parts.words.oov == "keep"))).any():
+    protection = facts.protection
+    yield from oov.list_reasons(facts.parts.words)
+    if facts.count("passing", span):
+        passes = (facts.plan.roles[span] == Role.PASS) & facts.covered[span]
         yield _describe_passing(
-            parts, [protection.labels[i] for i in protection.group[span][passes]]
+            facts.parts, [protection.labels[i] for i in protection.group[span][passes]]
         )
-    yield from _yield_unbounded_reasons(protection, span)
+    if facts.count("moved", span):
+        yield from _yield_unbounded_reasons(protection, span)
 
 
 def _describe_passing(parts: Parts, groups: Sequence[str]) -> str:
@@ -230,34 +308,17 @@ def _yield_unbounded_reasons(protection: Protection, span: slice) -> Iterator[st
         yield "amounts have no largest distance"
 
 
-def _yield_groups(
-    parts: Parts, protection: Protection, plan: Plan, span: slice, losses: Values
-) -> Iterator[Group]:
+def _yield_groups(facts: BatchFacts, span: slice, losses: Values) -> Iterator[Group]:
     """Yields each group's spending in local DP.
 
     Placeholders, names and figures count by their type.
     """
-    roles, named, moved = plan.roles[span], protection.named[span], protection.moved[span]
-    replacements = np.where(
-        named | moved,
-        np.where(named, "name", "figure"),
-        np.where(
-            roles == Role.HOLE,
-            "placeholder",
-            np.where(roles == Role.PASS, "nothing", parts.claim.mechanism),
-        ),
-    ).tolist()
+    figures = facts.parts.figures
     places: dict[tuple[str, str], list[int]] = {}
-    for i in np.flatnonzero(~protection.public[span]).tolist():
-        word = span.start + i
-        has_type = replacements[i] == "placeholder" and not parts.drawn_groups
-        places.setdefault(
-            (
-                get_placeholder_type(protection, word) if has_type else protection.get_group(word),
-                replacements[i],
-            ),
-            [],
-        ).append(i)
+    covered = np.flatnonzero(facts.covered[span]).tolist()
+    first = facts.count("covered", slice(0, span.start))
+    for i, key in zip(covered, facts.groups[first : first + len(covered)], strict=True):
+        places.setdefault(key, []).append(i)
     order = {label: i for i, label in enumerate(GROUPS)}
     for (label, replacement), word_places in sorted(
         places.items(), key=lambda item: (order.get(item[0][0], len(order)), item[0])
@@ -270,10 +331,8 @@ def _yield_groups(
             epsilon=float(values.max()),
             total=float(values.sum()),
         )
-        if replacement == "figure" and parts.figures is not None:
+        if replacement == "figure" and figures is not None:
             group = replace(
-                group,
-                per_unit=parts.figures.get_unit_epsilon(label),
-                unit=parts.figures.name_unit(label),
+                group, per_unit=figures.get_unit_epsilon(label), unit=figures.name_unit(label)
             )
         yield group

@@ -209,19 +209,17 @@ class Released:
     def _check_mask(self) -> None:
         """Refuses an incomplete mask, which would make the statement false."""
         placeholders = [position for position, _ in self.mask.placeholders]
+        kinds = [item.kind for item in self.items]
         for kind, listed, name, noun in (
             (Kind.VERBATIM, self.mask.verbatim, "mask.verbatim", "verbatim items"),
             (Kind.PLACEHOLDER, placeholders, "mask.placeholders", "placeholders"),
             (Kind.NUMBER, self.mask.numbers, "mask.numbers", "moved numbers"),
         ):
-            if self._find_positions(kind) != set(listed):
+            if {i for i, other in enumerate(kinds) if other is kind} != set(listed):
                 raise InputError(f"{name} must list the positions of exactly the {noun}")
         dropped = set(self.mask.dropped)
         if dropped and any(dropped & {*range(item.start, item.end)} for item in self.items):
             raise InputError("mask.dropped must not list a word that an item stands for")
-
-    def _find_positions(self, kind: Kind) -> set[int]:
-        return {i for i, item in enumerate(self.items) if item.kind is kind}
 
     @property
     def text(self) -> str:

@@ -36,6 +36,7 @@ from textveil.detect.patterns.rules import (
     NUMBERED_TYPES,
     FoldedText,
     Rule,
+    RuleIndex,
     fold_text,
     guard_rules,
     has_digits,
@@ -97,12 +98,24 @@ RULES = (
 )
 
 
-_TRIGGERS = frozenset(sign for rule in RULES for sign in rule.triggers)
-_ASCII_TRIGGERS = frozenset(filter(str.isascii, _TRIGGERS))
+_INDEXES: dict[tuple[str, ...], RuleIndex] = {}
+
+
+def _get_index(types: tuple[str, ...]) -> RuleIndex:
+    """Returns the index of the rules for some types, built once."""
+    index = _INDEXES.get(types)
+    if index is None or index.source is not RULES:  # rules may be switched off in ablations
+        wanted = {*types, "URL"} if "SECRET" in types else {*types}
+        index = _INDEXES[types] = RuleIndex(RULES, wanted)
+    return index
 
 
 MIN_PROGRESS_CHARACTERS = 10_000
 """The length of a text, in characters, from which each rule shows progress."""
+
+
+GROUP_TEXTS, GROUP_CHARACTERS = 32, 4_000
+"""The largest groups of texts in which signs of rules are sought at once."""
 
 
 class RuleMatch(NamedTuple):
@@ -154,58 +167,50 @@ class Patterns:
         rule found are in some span.
         """
         spans = []
-        for number, text in enumerate(texts):
-            signal_progress()
-            plain, places = convert_to_plain(replace_separators(text))
-            matches = _mark_owned(plain, [*self._find_matches(plain)])
-            for start, end, type_, score, private in _resolve_overlaps(plain, matches):
-                first, last = (
-                    # One past the last visible character, without invisible ones behind it.
-                    (start, end) if places is None else (places[start], places[end - 1] + 1)
-                )
-                spans.append(Span(number, first, last, type_, score, self.name, private))
+        index = _get_index(self.types)
+        for group in _group_texts(texts):
+            plain_texts = [convert_to_plain(replace_separators(texts[i])) for i in group]
+            folded_texts = [fold_text(plain) for plain, _ in plain_texts]
+            signs = index.find_signs(folded_texts)
+            for number, (plain, indices), folded in zip(
+                group, plain_texts, folded_texts, strict=True
+            ):
+                signal_progress()
+                digits = len(_DIGIT.findall(plain))
+                rules = index.select(folded, digits, signs)
+                matches = [*self._find_matches(plain, folded, digits, rules)]
+                for start, end, type_, score, private in (
+                    _resolve_overlaps(plain, _mark_owned(plain, matches)) if matches else ()
+                ):
+                    first, last = (
+                        # One past the last visible character, without invisible ones behind it.
+                        (start, end) if indices is None else (indices[start], indices[end - 1] + 1)
+                    )
+                    spans.append(Span(number, first, last, type_, score, self.name, private))
         return spans
 
-    def _find_matches(self, plain: str) -> Iterator[RuleMatch]:
-        """Finds all matches of all rules in a text."""
-        digits, lower, folded_text = len(_DIGIT.findall(plain)), plain.lower(), fold_text(plain)
+    def _find_matches(
+        self, plain: str, folded: FoldedText, digits: int, rules: Iterable[Rule]
+    ) -> Iterator[RuleMatch]:
+        """Finds all matches of some rules in a text."""
         bare = mask_foreign_letters(plain)
         number_starts = _find_number_starts(bare) if digits else []
-        for rule in self._select_rules(digits, lower):
+        for rule in rules:
             if len(plain) > MIN_PROGRESS_CHARACTERS:
                 signal_progress()
             searched_text = plain if rule.keep_scripts else bare
             matches = (
-                _find_near(rule, searched_text, folded_text)
+                _find_near(rule, searched_text, folded)
                 if rule.context
-                else _find_anywhere(rule, searched_text, lower, number_starts)
+                else _find_anywhere(rule, searched_text, folded.lower, number_starts)
             )
             yield from self._set_types(plain, matches)
         if "HANDLE" in self.types:
             for start, end, score in handles.find_handles(plain):
                 yield RuleMatch(start, end, "HANDLE", score)
         if "PHONE" in self.types and digits >= 6:
-            for start, end, score in find_phones(bare, folded_text, self.regions):
+            for start, end, score in find_phones(bare, folded, self.regions):
                 yield RuleMatch(start, end, "PHONE", score)
-
-    def _select_rules(self, digits: int, lower: str) -> Iterator[Rule]:
-        """Selects the rules that can match in a text.
-
-        Args:
-            digits: the number of digits in the text.
-            lower: the text in small letters.
-        """
-        present_triggers = {
-            sign for sign in (_ASCII_TRIGGERS if lower.isascii() else _TRIGGERS) if sign in lower
-        }
-        types = {*self.types, "URL"} if "SECRET" in self.types else {*self.types}
-        for rule in RULES:
-            if (
-                rule.type in types
-                and digits >= rule.digits
-                and not present_triggers.isdisjoint(rule.triggers)
-            ):
-                yield rule
 
     def _set_types(self, plain: str, matches: Iterable[RuleMatch]) -> Iterator[RuleMatch]:
         """Sets the type of URLs, and drops types that are not wanted.
@@ -222,6 +227,19 @@ class Patterns:
                 yield match._replace(type="SECRET", privacy_score=1.0)
             elif match.type in self.types:
                 yield match
+
+
+def _group_texts(texts: Sequence[str]) -> Iterator[range]:
+    """Groups texts so that the signs of a group are sought at once, short ones with others."""
+    start = size = 0
+    for i, text in enumerate(texts):
+        size += len(text)
+        if size > GROUP_CHARACTERS or i - start >= GROUP_TEXTS:
+            if start < i:
+                yield range(start, i)
+            start, size = i, len(text)
+    if start < len(texts):
+        yield range(start, len(texts))
 
 
 @cache

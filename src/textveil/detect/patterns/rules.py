@@ -12,7 +12,7 @@ text.
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -68,10 +68,12 @@ class FoldedText(NamedTuple):
     Args:
         text: the text.
         runs: its runs of letters and digits; letters of foreign scripts end a run.
+        lower: the text in small letters only.
     """
 
     text: str
     runs: frozenset[str]
+    lower: str
 
     def __repr__(self) -> str:
         return "FoldedText()"
@@ -79,8 +81,9 @@ class FoldedText(NamedTuple):
 
 def fold_text(plain: str) -> FoldedText:
     """Folds a text in plain form for the search of context words."""
-    text = _fold_case(plain)
-    return FoldedText(text, frozenset(_RUN.findall(mask_foreign_letters(text))))
+    lower = plain.lower()
+    text = lower.translate(_BLANKS)
+    return FoldedText(text, frozenset(_RUN.findall(mask_foreign_letters(text))), lower)
 
 
 def _fold_case(plain: str) -> str:
@@ -153,8 +156,14 @@ class ContextWords:
         return groups
 
     @cached_property
-    def _runs(self) -> frozenset[str]:
-        return frozenset(self._words_by_run)
+    def runs(self) -> frozenset[str]:
+        """The runs of letters of which a text must have one, unless it has an inner word."""
+        return frozenset(self._words_by_run) - {""}
+
+    @property
+    def inner_words(self) -> Sequence[str]:
+        """The words that may stand inside a run of letters."""
+        return self._words_by_run[""]
 
     @cached_property
     def _ascii_words(self) -> list[str]:
@@ -168,7 +177,7 @@ class ContextWords:
         """
         text = folded.text
         inside = self._ascii_words if text.isascii() else self._words_by_run[""]
-        runs = sorted(self._runs & folded.runs)
+        runs = sorted(self.runs & folded.runs)
         for sign in (*inside, *(sign for run in runs for sign in self._words_by_run[run])):
             stop = 0
             while (at := text.find(sign, stop)) >= 0:
@@ -223,6 +232,89 @@ class Rule(NamedTuple):
     keep_scripts: bool = False
     score_privacy: Callable[[str], float] | None = None
     guard: str = ""
+
+
+class Signs(NamedTuple):
+    """Words that some rules need, each with the set of these rules, as bits of an integer.
+
+    Args:
+        inside: context words that may stand inside a run of letters.
+        triggers: triggers.
+    """
+
+    inside: tuple[tuple[str, int], ...]
+    triggers: tuple[tuple[str, int], ...]
+
+
+class RuleIndex:
+    """Selects the rules that can match in a text, by its digits, signs and context words.
+
+    Most texts have few of them, and then most rules need not be tried one by one.
+
+    Args:
+        rules: all rules.
+        types: the types of those that are wanted.
+    """
+
+    def __init__(self, rules: Sequence[Rule], types: Collection[str]) -> None:
+        self.source = rules
+        self._rules = [rule for rule in rules if rule.type in types]
+        # Sets of rules are bits of an integer, lowest first.
+        self._by_digits = [
+            sum(1 << i for i, rule in enumerate(self._rules) if rule.digits <= digits)
+            for digits in range(1 + max((rule.digits for rule in self._rules), default=0))
+        ]
+        self._by_run, inside = dict[str, int](), dict[str, int]()
+        by_trigger = dict[str, int]()
+        self._without_context = 0
+        for i, rule in enumerate(self._rules):
+            if rule.context is None:
+                self._without_context |= 1 << i
+            else:
+                for run in rule.context.runs:
+                    self._by_run[run] = self._by_run.get(run, 0) | 1 << i
+                for sign in rule.context.inner_words:
+                    inside[sign] = inside.get(sign, 0) | 1 << i
+            for trigger in rule.triggers:
+                by_trigger[trigger] = by_trigger.get(trigger, 0) | 1 << i
+        self._without_trigger = by_trigger.pop("", 0)
+        self._signs = Signs(tuple(inside.items()), tuple(by_trigger.items()))
+        self._ascii_signs = Signs(
+            *(tuple(item for item in signs if item[0].isascii()) for signs in self._signs)
+        )
+
+    def find_signs(self, texts: Sequence[FoldedText]) -> Signs:
+        """Finds the signs that stand in any of several texts: of each, no others need be sought."""
+        lower = "\n".join(text.lower for text in texts)
+        folded = "\n".join(text.text for text in texts)
+        signs = self._ascii_signs if lower.isascii() and folded.isascii() else self._signs
+        return Signs(
+            tuple(item for item in signs.inside if item[0] in folded),
+            tuple(item for item in signs.triggers if item[0] in lower),
+        )
+
+    def select(self, text: FoldedText, digits: int, signs: Signs) -> Iterator[Rule]:
+        """Yields the rules that can match in a text, in order.
+
+        Args:
+            text: the text.
+            digits: the number of digits in it.
+            signs: signs of this text and others; see `find_signs`.
+        """
+        possible, triggered = self._without_context, self._without_trigger
+        for run in text.runs:
+            possible |= self._by_run.get(run, 0)
+        for sign, bits in signs.inside:
+            if sign in text.text:
+                possible |= bits
+        for sign, bits in signs.triggers:
+            if sign in text.lower:
+                triggered |= bits
+        selected = possible & triggered & self._by_digits[min(digits, len(self._by_digits) - 1)]
+        while selected:
+            lowest = selected & -selected
+            yield self._rules[lowest.bit_length() - 1]
+            selected ^= lowest
 
 
 def build_context(words: str) -> dict[str, Any]:
