@@ -12,6 +12,7 @@ from textveil.evaluate import curve as curves
 from textveil.evaluate.attack import Case
 from textveil.evaluate.curve import FACTORS, FEW_FACTORS, choose_factors, compute_curve
 from textveil.evaluate.risk import assess
+from textveil.guarantee import summarize
 from textveil.pipeline import Privatizer
 from textveil.protect import Grouped
 from textveil.randomness.streams import SeededRandomness
@@ -32,7 +33,7 @@ def assessed(table, texts=TEXTS, prior="uniform", public=(), factor=1.0, **optio
     run = privatizer.rehearse(texts)
     case = Case.build(privatizer, run, names=True)
     risks = assess(case, prior=prior, public=public, rng=SeededRandomness(1))
-    return config, risks, curves.summarize([result.guarantee for result in run.results])
+    return config, risks, summarize([result.guarantee for result in run.results])
 
 
 def share(risks):

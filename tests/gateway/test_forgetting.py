@@ -11,7 +11,7 @@ from textveil import Privatizer
 from textveil.gateway import Gateway, ServingOptions
 from textveil.gateway.request_flow import RequestFlow
 from textveil.session import MessageChain, SessionStore
-from textveil.session.database_store import CONVERSATIONS_SESSION
+from textveil.session.stores import CONVERSATIONS_SESSION
 
 MAIL, OTHER = "zoe.quillimar@example.org", "ana.other@example.net"
 HEADER = "textveil-forget"

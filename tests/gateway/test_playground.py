@@ -273,7 +273,7 @@ def test_the_risk_at_other_budgets_is_that_of_the_text_and_shows_no_word(opened)
     assert [row[0] for row in said["curve"]["rows"]][2] == "7.5 (yours)"
     assert len(said["curve"]["rows"]) == 5
     found = opened.asked("risk", token=token, number=1, prior="uniform")
-    share = re.search(r"\((\d+)%\)", found["sentence"])[1]
+    [share] = re.findall(r"\((\d+)%\)", found["sentence"])[:1]
     assert said["curve"]["rows"][2][1] in (f"{share}%", "under 1%")
     assert CANARY not in json.dumps(said)
     token, _ = opened.shows(PROMPT)

@@ -67,7 +67,9 @@ def test_the_parts_of_a_bar_are_all_words_of_the_statement(table):
         assert width == pytest.approx(720 * part.words / result.guarantee.words, abs=2.1)
         assert f"{part.words:,} {part.meaning}" in bar.label
     assert "4 drawn at epsilon 3" in render_bar(result.guarantee)
-    assert [each["says"] for each in dump_bar(result.guarantee)["legend"]] == [
+    dumped = dump_bar(result.guarantee)
+    assert dumped is not None
+    assert [each["says"] for each in dumped["legend"]] == [
         f"{part.words:,} {part.meaning}" for part in parts
     ]
 
@@ -104,7 +106,9 @@ def test_a_curve_has_a_point_and_a_row_for_every_budget(names):
             assert 0 <= float(shape.attributes[name]) <= drawn.width
         for name in {"cy", "y", "y1", "y2"} & shape.attributes.keys():
             assert 0 <= float(shape.attributes[name]) <= drawn.height
-    assert dump_curve(points(names=names))["rows"] == rows
+    dumped = dump_curve(points(names=names))
+    assert dumped is not None
+    assert dumped["rows"] == rows
 
 
 def test_without_a_bound_budgets_are_multiples(table):

@@ -25,9 +25,9 @@ from tests.session.test_stores import CANARIES, release
 from textveil import Privatizer, cli
 from textveil.errors import ConfigError, LimitReached, StoreError, TextveilWarning
 from textveil.session import Changes, redis_store
-from textveil.session.database_store import CONVERSATIONS_SESSION
 from textveil.session.redis_store import RedisStore, Transaction
 from textveil.session.sql import encryption
+from textveil.session.stores import CONVERSATIONS_SESSION
 
 KEYS = "?session_keys=database"
 
