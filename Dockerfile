@@ -19,6 +19,7 @@ RUN install --directory --owner 10001 --group 10001 --mode 0700 /data /keys
 COPY --from=build /opt/textveil /opt/textveil
 COPY deploy/image.yaml /etc/textveil/gateway.yaml
 ENV PATH=/opt/textveil/bin:$PATH \
+    ORT_DISABLE_TELEMETRY=1 \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \
     HF_HUB_OFFLINE=1 \

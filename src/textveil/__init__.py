@@ -8,6 +8,7 @@ Options have their
 place in `textveil.config`.
 """
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +49,9 @@ if TYPE_CHECKING:
     from textveil.session import Session, SessionStore
     from textveil.table import EmbeddingTable, load_table
     from textveil.text import Item, Kind, Mask, Released
+
+# Else ONNX Runtime sends its maker an id of this machine and the path of the interpreter, as soon as it is imported.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 __all__ = [  # noqa: RUF022 (what one begins with stands first)
     "Privatizer",

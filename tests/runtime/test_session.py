@@ -3,6 +3,8 @@
 import multiprocessing
 import os
 import pickle
+import subprocess
+import sys
 from functools import partial
 from typing import Any
 
@@ -113,3 +115,17 @@ def test_a_limit_goes_before_the_environment(monkeypatch):
         assert (count_threads(), torch.get_num_threads()) == (1, 1)
     finally:
         torch.set_num_threads(before)
+
+
+def test_onnx_runtime_leaves_no_id_of_this_machine_to_send(tmp_path):
+    """It writes one into the home folder when it is imported, unless it is told not to; then it asks for its host."""
+    home = {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path), "APPDATA": str(tmp_path)}
+    environment = {**os.environ, **home, "PYTHONPATH": os.pathsep.join(sys.path)}
+    environment.pop("ORT_DISABLE_TELEMETRY", None)
+    program = "from textveil.cli import main; main(['protect', 'Ask Maria Silva about the lease'])"
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, check=True
+    )
+    assert b"<PERSON_1>" in done.stdout
+    assert [path.name for path in tmp_path.rglob("*") if "icrosoft" in str(path)] == []
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == []

@@ -19,9 +19,6 @@ _limit: int | None = None
 def count_threads() -> int:
     """Returns the number of threads of a session.
 
-    That of `limit_threads`; else `OMP_NUM_THREADS`; else all cores that this process may use. One
-    in a forked child: its parent's threads are not there, and it would wait for them forever.
-
     What `limit_threads` said; else `OMP_NUM_THREADS`; else all cores that this process may use. One
     in a forked child: its parent's threads are not there, and it would wait for them forever.
     """
