@@ -1,5 +1,6 @@
 """Redis: nothing is readable without the key, nobody is overtaken, and what a server may lose is said."""
 
+import json
 import os
 import socket
 import tempfile
@@ -153,6 +154,82 @@ def test_what_is_forgotten_cannot_be_read_in_a_copy_of_the_server(redis):
         assert store.forget("anna") == 2
 
 
+# ---- forgetting ----------------------------------------------------------------------------------
+
+
+def forget_in_files(url, folder):
+    """Forgets a value in a session; its old sealed rows that still lie in files of the server."""
+    with RedisStore(url) as store:
+        session = store.open("anna")
+        release(session, ("PERSON", "Maria Silva"), ("EMAIL", "umbro@other.example"))
+        old = [row.content for row in store.build_reader(session.number).read_all()]
+        links = store.links("anna")
+        links.add({links.derive_name(b"a"): json.dumps("Ask Maria Silva").encode()}, {})
+        old += [row.content for row in links._database.build_reader(links._number).read_all()]
+        assert read_files(folder, old) == old
+        assert store.forget_values(["Maria Silva"])
+        assert store.open("anna").restore("<PERSON_1> <EMAIL_1>").endswith("umbro@other.example")
+    for _ in range(100):  # the server deletes files of before in the background
+        if not (left := read_files(folder, old)):
+            break
+        time.sleep(0.01)
+    return left
+
+
+def read_files(folder, contents):
+    """The contents that files of the server hold; the beginning of each is a nonce."""
+    files = [path.read_bytes() for path in Path(folder).rglob("*") if path.is_file()]
+    return [content for content in contents if any(content[:12] in file for file in files)]
+
+
+def test_old_rows_are_in_no_file_of_the_server(own_server):
+    url = own_server("--save", "3600 1")
+    folder = own_server.folders[-1]
+    with connected(url) as client:
+        client.save()
+        assert forget_in_files(url, folder) == []
+        assert (Path(folder) / "dump.rdb").exists()
+        assert client.info("persistence")["aof_enabled"]
+
+
+def test_a_server_that_does_not_write_its_files_anew_is_noticed(own_server, monkeypatch):
+    url = own_server()
+    monkeypatch.setattr(RedisStore, "purge", lambda _: True)
+    assert forget_in_files(url, own_server.folders[-1])
+
+
+@pytest.mark.parametrize("forbidden", ["bgrewriteaof", "config", "info"])
+def test_a_server_that_forbids_to_write_its_files_anew_is_said(own_server, forbidden):
+    url = own_server()
+    with connected(url) as client:
+        client.acl_setuser("default", commands=[f"-{forbidden}"], enabled=True)
+    with pytest.warns(TextveilWarning, match="run BGREWRITEAOF and BGSAVE"):
+        assert forget_in_files(url, own_server.folders[-1])
+
+
+def test_rows_go_one_by_one(redis):
+    with RedisStore(redis) as store, connected(redis) as client:
+        links = store.links("anna")
+        names = [links.derive_name(each) for each in (b"a", b"b", b"c")]
+        links.add({name: b"x" for name in names}, {})
+        with store.open_write() as connection:
+            links.lock(connection)
+            links.remove(connection, [names[0], names[2], links.derive_name(b"nothing")])
+        assert [*links.get(names)] == [names[1]]
+        key = store.build_key("session", links._number.place)
+        assert [each[1:] for each in client.hkeys(key) if len(each) == 17] == [names[1]]
+
+
+def test_words_that_last_create_nothing_where_there_is_no_ledger(redis):
+    with RedisStore(redis) as store:
+        session = store.open("anna")
+        with pytest.raises(ConfigError, match="no ledger"):
+            session.lasting([("law", "word", "other")])
+        release(session, ("PERSON", "Maria Silva"))
+        assert [each.session for each in store.sessions()] == ["default"]
+        assert session.forget(["<PERSON_1>"]) == 1
+
+
 def test_sessions_end_when_their_time_is_over_with_their_keys(redis, keys, monkeypatch):
     begun = int(time.time())
     with RedisStore(redis, keep=timedelta(days=1)) as store, connected(redis) as client:
@@ -286,18 +363,20 @@ def test_a_release_that_spends_is_refused(redis, small_table, monkeypatch):
 
 @pytest.fixture
 def own_server():
-    """Starts a server with settings of its own; returns its URL and folder."""
+    """Starts a server with settings of its own; returns its URL, and keeps its folder."""
     running = []
 
     def begin(*settings):
         folder = tempfile.TemporaryDirectory()
         served = server(Path(folder.name), *settings)
         running.append((folder, served))
+        begin.folders.append(folder.name)
         try:
             return served.__enter__()
         except MissingServerError as error:
             pytest.skip(str(error))
 
+    begin.folders = []
     yield begin
     for folder, served in running:
         with suppress(StopIteration):
