@@ -4,7 +4,8 @@ ARG BASE=python:3.13-slim
 
 FROM ${BASE} AS build
 WORKDIR /build
-COPY pyproject.toml hatch_build.py constraints.txt README.md LICENSE ./
+COPY pyproject.toml hatch_build.py constraints.txt README.md LICENSE NOTICE ./
+COPY packages/textveil-bench/hatch_urls.py packages/textveil-bench/
 COPY src src
 RUN python3 -m venv /opt/textveil \
     && /opt/textveil/bin/pip install --no-cache-dir --constraint constraints.txt '.[gateway,store,redis]' \

@@ -20,7 +20,7 @@ ifndef BESIDE
 endif
 # Hundreds of tests start a process, which would otherwise compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help .venv demo test windows-like browser check check-long dist sbom lock lint-workflows format lint types layers deps spelling audit-small reproduce-quick core docs docs-serve bench faults e2e agents litellm check-engines scoreboard precision evidence codebooks audit constants train-masked-lm train-tagger train-reader measure-adapters pieces frequencies codes logit-bounds names lexicon known-persons vocabulary leaves thresholds ablation odds image clean
+.PHONY: help .venv demo test servers windows-like browser check check-long dist sbom lock lint-workflows format lint types layers deps spelling audit-small reproduce-quick core docs docs-serve bench faults e2e agents litellm check-engines scoreboard precision evidence codebooks audit constants train-masked-lm train-tagger train-reader measure-adapters pieces frequencies codes logit-bounds names lexicon known-persons vocabulary leaves thresholds ablation odds image clean
 
 help: ## list the targets
 	@grep -hE '^[.a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([.a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 20
@@ -69,6 +69,11 @@ demo: $(VENV)/run.stamp ## both jobs on an invented prompt and letter
 test: export OMP_NUM_THREADS ?= 1
 test: $(VENV)/dev.stamp ## the tests, but for those marked slow
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow and not browser" $(ARGS)
+
+servers: ## PostgreSQL and Redis of Debian, without which tests of stores are skipped; it changes the system
+	@as_root=; [ "$$(id -u)" = 0 ] || as_root=sudo; \
+	$$as_root apt-get update -qq && $$as_root env DEBIAN_FRONTEND=noninteractive \
+		apt-get install -qq --yes --no-install-recommends postgresql redis-server >/dev/null
 
 # Not Windows itself, but what it lacks: its own paths, code pages and rights of files show there only.
 windows-like: export OMP_NUM_THREADS ?= 1
@@ -175,7 +180,7 @@ sbom: $(VENV)/dev.stamp ## write a bill of materials for each wheel in dist/ int
 	@$(BIN)/python -m release.sbom dist build/sbom
 
 # What a server needs, for all systems but a browser's; for another choice: make lock EXTRAS="files library" LOCK=my.lock
-EXTRAS ?= bedrock gateway mcp store tracing
+EXTRAS ?= bedrock gateway mcp redis store tracing
 LOCK ?= requirements.lock
 lock: $(VENV)/dev.stamp ## pin what a server installs, with hashes, at the versions of constraints.txt
 	@echo "# textveil[$(shell echo $(EXTRAS) | tr ' ' ',')] without textveil itself, at the versions of constraints.txt: make lock" >$(LOCK).part

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from fnmatch import fnmatch
 from importlib.resources import files
 from pathlib import Path
@@ -105,10 +106,18 @@ def test_the_build_gets_what_it_copies_and_no_more():
     ]
     assert sorted(copied) == sorted(allowed)
     assert [source for source in copied if not (ROOT / source).exists()] == []
-    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    for group in ("readme", "license-files"):  # files that a build reads
-        for name in re.findall(r'"([^"]+)"', re.findall(rf"^{group} = (.*)$", project, re.M)[0]):
-            assert any(fnmatch(each, name) for each in copied), f"{name} is not in the build"
+    written = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    hooks = written["tool"]["hatch"]["metadata"]["hooks"]
+    read = ["README.md", "hatch_build.py", *(hook["path"] for hook in hooks.values())]
+    for name in (*read, *written["project"]["license-files"]):  # files that a build reads
+        assert any(fnmatch(each, name) or name.startswith(f"{each}/") for each in copied), (
+            f"{name} is not in the build"
+        )
+    # The archive of a release builds the image, too.
+    packed = written["tool"]["hatch"]["build"]["targets"]["sdist"]["only-include"]
+    packed += ["pyproject.toml", *written["project"]["license-files"]]
+    for name in (*copied, "Dockerfile", ".dockerignore", "action.yml", ".pre-commit-hooks.yaml"):
+        assert any(fnmatch(name, each) or name.startswith(f"{each}/") for each in packed), name
 
 
 def test_hadolint_finds_nothing():

@@ -14,7 +14,7 @@ import typer
 from pydantic import Field
 
 from textveil import __version__, cli, config
-from textveil.cli import console, decorators, options, statement_options
+from textveil.cli import console, decorators, options, session_options, statement_options
 from textveil.cli.app import build_root_command
 from textveil.config import Config, registry
 from textveil.errors import ConfigError
@@ -312,6 +312,20 @@ def test_the_help_is_short_and_says_how_to_see_all(capsys, monkeypatch):
             assert option.opts[0] in out or not option.opts[0].startswith("-")
         shown = set(getattr(command.callback, "brief", ()))
         assert shown <= {each.name for each in command.params}, path
+
+
+def test_every_verb_reads_the_store_from_the_same_places():
+    stores = {
+        path: option
+        for path, command in commands(build_root_command())
+        for option in command.params
+        if option.name == "store"
+    }
+    assert {("gateway",), ("protect",), ("corpus", "run"), ("ledger", "show")} <= {*stores}
+    for path, option in stores.items():
+        assert option.opts == ["--store"], path
+        assert option.envvar == session_options.STORE_VARIABLES, path
+        assert option.callback is not None, path
 
 
 def test_the_help_of_protect_names_no_mechanisms_and_hidden_options_work(capsys, monkeypatch):

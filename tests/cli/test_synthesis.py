@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.lanes import first_of_each
 
 from textveil import cli
 from textveil.cli import progress
@@ -205,12 +206,20 @@ def test_verbs_of_other_releases(run, comments, library):
     assert "already finished; nothing was read or drawn now" in earlier[2]
 
 
+@pytest.mark.parametrize("is_file", first_of_each([True, False]))
 def test_a_store_of_the_environment_is_for_subjects(
-    run, comments, library, monkeypatch, tmp_path, capsys
+    run, comments, library, monkeypatch, tmp_path, capsys, is_file
 ):
     """It is charged where there are subjects, and is for other verbs where there are none."""
     monkeypatch.setenv("TEXTVEIL_KEYS", str(tmp_path / "keys"))
-    monkeypatch.setenv("TEXTVEIL_STORE", f"sqlite:///{tmp_path / 'veil.db'}")
+    store = f"sqlite:///{tmp_path / 'veil.db'}"
+    monkeypatch.delenv("TEXTVEIL_STORE", raising=False)
+    if is_file:
+        (tmp_path / "url").write_text(f"{store}\n")
+        (tmp_path / "url").chmod(0o600)
+        monkeypatch.setenv("TEXTVEIL_STORE_FILE", str(tmp_path / "url"))
+    else:
+        monkeypatch.setenv("TEXTVEIL_STORE", store)
     assert run(*c_command(comments, library, "-o", "synth"))[0] == 0
     assert cli.main(["ledger", "show", "--json"]) == 0
     accounts = json.loads(capsys.readouterr().out)

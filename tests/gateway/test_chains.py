@@ -630,8 +630,8 @@ def test_a_conversation_in_redis(hiding, noisy, small_table, url, redis):
         with ThreadPoolExecutor(4) as pool:
             same = list(pool.map(partial(ask, gateway(hiding, store)), [messages[::-1]] * 4))
         assert len({tuple(shown) for shown, *_ in same}) == 1
-        with pytest.raises(RequestError, match="no ledger"):
-            ask(gateway(noisy, store), [("user", small_table.words[0])])
+        with pytest.raises(ConfigError, match=r"are drawn, and a store in Redis keeps no ledger"):
+            gateway(noisy, store)
 
 
 def test_a_file_keeps_no_conversations(hiding, tmp_path):

@@ -28,7 +28,7 @@ NAME, PHONE, OTHER = "Quilla Zyxqorvian", "+49 30 9018 2288", "umbro@other.examp
 CANARIES = ("quilla", "zyxqor", "9018", "90182288")
 
 
-@pytest.fixture(params=["memory", "file", "sqlite", "postgresql"])
+@pytest.fixture(params=["memory", "file", "sqlite", "postgresql", "redis"])
 def store(request, tmp_path, monkeypatch):
     """A store of each kind."""
     monkeypatch.setenv("TEXTVEIL_KEYS", str(tmp_path / "keys"))
@@ -41,8 +41,8 @@ def store(request, tmp_path, monkeypatch):
         return
     pytest.importorskip("sqlalchemy")
     url = f"sqlite:///{tmp_path}/veil.db"
-    if request.param == "postgresql":
-        url = request.getfixturevalue("postgres")
+    if request.param != "sqlite":
+        url = request.getfixturevalue({"postgresql": "postgres"}.get(request.param, request.param))
     with SessionStore(url) as opened:
         yield opened
 

@@ -1,5 +1,6 @@
 """Redis: nothing is readable without the key, nobody is overtaken, and what a server may lose is said."""
 
+import json
 import os
 import socket
 import tempfile
@@ -153,6 +154,114 @@ def test_what_is_forgotten_cannot_be_read_in_a_copy_of_the_server(redis):
         assert store.forget("anna") == 2
 
 
+@pytest.mark.parametrize("option", [("mechanism.name", "rankcape"), ("names.types", ["all"])])
+def test_gateways_that_draw_are_refused_at_their_start(redis, option):
+    """By configuration, so that no request is lost; one that hides is served."""
+    pytest.importorskip("starlette", reason="the extra `gateway` is not installed")
+    pytest.importorskip("mcp", reason="the extra `mcp` is not installed")
+    from textveil.gateway import Gateway, Policy, ToolServer
+    from textveil.gateway.policy.policy import PolicyRule
+
+    address, every_tool = "http://127.0.0.1:9/v1", Policy(tools=("*",))
+    rule = PolicyRule(models=("m",), options=dict([option]))
+    with RedisStore(redis) as store:
+
+        def serve_tools(policy):
+            privatizer = Privatizer.from_config(policy.resolve_config())
+            return ToolServer(
+                privatizer=privatizer,
+                session=store.open("anna"),
+                command=("cat",),
+                policy=every_tool,
+            )
+
+        def serve(policy):
+            return Gateway(policy=policy, store=store)
+
+        for make in (serve_tools, serve):
+            make(Policy(upstream=address))
+            with pytest.raises(ConfigError, match="drawn, and a store in Redis keeps no ledger"):
+                make(Policy(upstream=address, options=rule.options))
+        with pytest.raises(ConfigError, match="drawn, and a store in Redis keeps no ledger"):
+            serve(Policy(upstream=address, rules=(rule,)))
+
+
+# ---- forgetting ----------------------------------------------------------------------------------
+
+
+def forget_in_files(url, *, forbidden="", seconds=0):
+    """Forgets a value in a session; its old sealed rows that still lie in files of the server."""
+    with connected(url) as client:
+        folder = Path(client.config_get("dir")["dir"])
+        if forbidden:
+            client.acl_setuser("default", commands=[f"-{forbidden}"], enabled=True)
+    with RedisStore(url) as store:
+        session = store.open("anna")
+        release(session, ("PERSON", "Maria Silva"), ("EMAIL", "umbro@other.example"))
+        old = [row.content for row in store.build_reader(session.number).read_all()]
+        links = store.links("anna")
+        links.add({links.derive_name(b"a"): json.dumps("Ask Maria Silva").encode()}, {})
+        old += [row.content for row in links._database.build_reader(links._number).read_all()]
+        assert list_left(folder, old) == old
+        assert store.forget_values(["Maria Silva"])
+        assert store.open("anna").restore("<PERSON_1> <EMAIL_1>").endswith("umbro@other.example")
+    end = time.monotonic() + seconds
+    while (left := list_left(folder, old)) and time.monotonic() < end:
+        time.sleep(0.05)  # the server deletes files of before in the background
+    return left
+
+
+def list_left(folder, contents):
+    """The contents that files of the server hold; the beginning of each is a nonce."""
+    files = [path.read_bytes() for path in folder.rglob("*") if path.is_file()]
+    return [content for content in contents if any(content[:12] in file for file in files)]
+
+
+def test_old_rows_are_in_no_file_of_the_server(own_server):
+    url = own_server("--save", "3600 1")
+    with connected(url) as client:
+        client.save()
+        assert forget_in_files(url, seconds=5) == []
+        assert (Path(client.config_get("dir")["dir"]) / "dump.rdb").exists()
+        assert client.info("persistence")["aof_enabled"]
+
+
+def test_a_server_that_does_not_write_its_files_anew_is_noticed(own_server, monkeypatch):
+    url = own_server()
+    monkeypatch.setattr(RedisStore, "purge", lambda _: True)
+    assert forget_in_files(url)
+
+
+@pytest.mark.parametrize("forbidden", ["bgrewriteaof", "config", "info"])
+def test_a_server_that_forbids_to_write_its_files_anew_is_said(own_server, forbidden):
+    url = own_server()
+    with pytest.warns(TextveilWarning, match="run BGREWRITEAOF and BGSAVE"):
+        assert forget_in_files(url, forbidden=forbidden)
+
+
+def test_rows_go_one_by_one(redis):
+    with RedisStore(redis) as store, connected(redis) as client:
+        links = store.links("anna")
+        names = [links.derive_name(each) for each in (b"a", b"b", b"c")]
+        links.add(dict.fromkeys(names, b"x"), {})
+        with store.open_write() as connection:
+            links.lock(connection)
+            links.remove(connection, [names[0], names[2], links.derive_name(b"nothing")])
+        assert [*links.get(names)] == [names[1]]
+        key = store.build_key("session", links._number.place)
+        assert [each[1:] for each in client.hkeys(key) if len(each) == 17] == [names[1]]
+
+
+def test_words_that_last_create_nothing_where_there_is_no_ledger(redis):
+    with RedisStore(redis) as store:
+        session = store.open("anna")
+        with pytest.raises(ConfigError, match="no ledger"):
+            session.lasting([("law", "word", "other")])
+        release(session, ("PERSON", "Maria Silva"))
+        assert [each.session for each in store.sessions()] == ["default"]
+        assert session.forget(["<PERSON_1>"]) == 1
+
+
 def test_sessions_end_when_their_time_is_over_with_their_keys(redis, keys, monkeypatch):
     begun = int(time.time())
     with RedisStore(redis, keep=timedelta(days=1)) as store, connected(redis) as client:
@@ -286,7 +395,7 @@ def test_a_release_that_spends_is_refused(redis, small_table, monkeypatch):
 
 @pytest.fixture
 def own_server():
-    """Starts a server with settings of its own; returns its URL and folder."""
+    """Starts a server with settings of its own; returns its URL."""
     running = []
 
     def begin(*settings):

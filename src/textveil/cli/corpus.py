@@ -6,7 +6,6 @@ Not here: how a run is divided, drawn and resumed (`corpus`), and formats (`file
 """
 
 import json
-import os
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -15,7 +14,7 @@ import typer
 from textveil.cli import console, corpus_plan, progress, synthesis
 from textveil.cli.decorators import add, group, verb
 from textveil.cli.options import RELEASE_OPTIONS, SHARED_OPTIONS, TypedOptions
-from textveil.cli.session_options import STORE_VARIABLE
+from textveil.cli.session_options import STORE_VARIABLES, is_store_typed, read_store
 from textveil.cli.statement_options import StatementForm
 from textveil.cli.texts import check_public
 from textveil.corpus import FinishedRelease, RowOptions, release, runs
@@ -48,8 +47,10 @@ Store = Annotated[
     typer.Option(
         "--store",
         metavar="URL",
-        envvar=STORE_VARIABLE,
-        help="The store with the sessions of --session: sqlite:///NAME.db or postgresql://HOST/NAME.",
+        envvar=STORE_VARIABLES,
+        callback=read_store,
+        help="The store with the sessions of --session: sqlite:///NAME.db, postgresql://HOST/NAME "
+        "or redis://HOST/0.",
     ),
 ]
 KeyFile = Annotated[
@@ -135,7 +136,7 @@ def run(
     if id_from_row + id_from_content + ("id" in rows) > 1:
         raise ConfigError("give one of --id, --id-from-row and --id-from-content")
     if "session" not in rows:
-        if store != os.environ.get(STORE_VARIABLE):
+        if is_store_typed(store):
             raise ConfigError(
                 "--store keeps the originals of placeholders in sessions: name the sessions with "
                 "--session"

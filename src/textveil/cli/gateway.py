@@ -124,8 +124,8 @@ def serve(
             callback=session_options.read_store,
             show_default=False,  # a configuration may give it, with a password
             help="Keep the releases of messages in this store, encrypted, and count what they "
-            "spend: sqlite:///NAME.db or postgresql://HOST/NAME. Without a store they are "
-            "kept in memory for a day.",
+            "spend: sqlite:///NAME.db or postgresql://HOST/NAME; or redis://HOST/0, where nothing "
+            "may be spent. Without a store they are kept in memory for a day.",
         ),
     ] = None,
     library: Annotated[
@@ -275,7 +275,7 @@ def _require_database(store: str | None) -> None:
     if (store or "memory:").startswith(("memory:", "file:")):
         raise ConfigError(
             "several workers share conversations through a database: add --store "
-            "sqlite:///NAME.db or postgresql://HOST/NAME"
+            "sqlite:///NAME.db, postgresql://HOST/NAME or redis://HOST/0"
         )
 
 

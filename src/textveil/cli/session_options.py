@@ -31,6 +31,11 @@ def read_store(context: typer.Context, parameter: typer.CallbackParam, value: An
     return read_secret_variable(STORE_VARIABLE)
 
 
+def is_store_typed(store: str | None) -> bool:
+    """Says whether a store was named for this verb, and not in the environment for all verbs."""
+    return store is not None and store != read_secret_variable(STORE_VARIABLE)
+
+
 Store = Annotated[
     str | None,
     typer.Option(
@@ -78,7 +83,7 @@ def open_session(
         return
     if store.startswith(("file:", "memory:")):
         raise ConfigError(
-            "--store must be sqlite:///NAME.db or postgresql://HOST/NAME, got "
+            "--store must be sqlite:///NAME.db, postgresql://HOST/NAME or redis://HOST/0, got "
             f"{quote_file(store)}; for a file give --session FILE"
         )
     with SessionStore(store) as opened_store:

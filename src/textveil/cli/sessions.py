@@ -25,7 +25,7 @@ Store = Annotated[
         metavar="URL",
         envvar=STORE_VARIABLES,
         callback=read_store,
-        help="sqlite:///NAME.db or postgresql://HOST/NAME.",
+        help="sqlite:///NAME.db, postgresql://HOST/NAME or redis://HOST/0.",
     ),
 ]
 Name = Annotated[
@@ -51,7 +51,8 @@ def open_store(url: str) -> Any:
 
     if url.startswith(("file:", "memory:")):
         raise ConfigError(
-            f"--store must be sqlite:///NAME.db or postgresql://HOST/NAME, got {quote_file(url)}"
+            "--store must be sqlite:///NAME.db, postgresql://HOST/NAME or redis://HOST/0, got "
+            f"{quote_file(url)}"
         )
     return SessionStore(url)
 

@@ -6,7 +6,6 @@ Not here: how they come about (`corpus.synthesis`, `pipeline.synthesis`), and th
 corpora (`corpus`).
 """
 
-import os
 import re
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -16,7 +15,7 @@ import typer
 
 from textveil.cli import console, progress
 from textveil.cli.decorators import verb
-from textveil.cli.session_options import STORE_VARIABLE
+from textveil.cli.session_options import STORE_VARIABLES, is_store_typed, read_store
 from textveil.cli.statement_options import StatementForm
 from textveil.corpus import reports as report_files
 from textveil.corpus import synthesis, synthesis_folder
@@ -195,7 +194,8 @@ def synthesize(
         typer.Option(
             "--store",
             metavar="URL",
-            envvar=STORE_VARIABLE,
+            envvar=STORE_VARIABLES,
+            callback=read_store,
             help="Charge every subject in the ledger of this store, before any noise is drawn.",
         ),
     ] = None,
@@ -240,7 +240,7 @@ def synthesize(
         raise InputError("private texts are needed: give files, or --votes FILE")
     if epsilon is None:
         raise ConfigError("--epsilon is needed: the bound for one subject or document")
-    if subject is None and store == os.environ.get(STORE_VARIABLE):
+    if subject is None and not is_store_typed(store):
         store = None  # of the environment, for other verbs
     try:
         with _show_progress() as report:

@@ -17,7 +17,7 @@ from pydantic import Field, WrapValidator
 from textveil.config import make_options
 from textveil.errors import ConfigError
 from textveil.gateway.errors import RequestError
-from textveil.gateway.policy.active_policy import ActivePolicy
+from textveil.gateway.policy.active_policy import ActivePolicy, check_spending
 from textveil.gateway.policy.client_keys import Caller
 from textveil.gateway.policy.policy import Policy
 from textveil.gateway.request.guardrail import GuardrailSessions
@@ -128,6 +128,7 @@ class Gateway:
         for i in range(len(self.policy.rules)):
             self.apply_rules((i,))
         self.store.pseudonym(b"")  # raises an error if the store cannot keep conversations
+        check_spending(self.privatizer, self.store.refuses_spending)
         if self.policy.has_budgets:
             self.store.ledger  # noqa: B018 - counts what is spent, or does not exist
 

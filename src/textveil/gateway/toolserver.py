@@ -26,7 +26,7 @@ from textveil.config.extras import explain_missing
 from textveil.errors import ConfigError, TextveilError, UnknownName
 from textveil.gateway.errors import RequestError
 from textveil.gateway.mcp_serving import KEY_VARIABLE, run_in_thread, silence_logger
-from textveil.gateway.policy.active_policy import check_blocked_types
+from textveil.gateway.policy.active_policy import check_blocked_types, check_spending
 from textveil.gateway.policy.policy import Policy
 from textveil.gateway.protocols import mcp as tables
 from textveil.gateway.protocols.operation import Operation
@@ -108,6 +108,7 @@ class ToolServer:
         if not (tools or self.resources or self.prompts):
             raise ConfigError(NOTHING_SERVED)
         check_blocked_types(self.policy.block, self.privatizer)
+        check_spending(self.privatizer, self.session.refuses_spending)
         self.session.repeats = "tool"  # the same answer twice is released once
 
     @cached_property

@@ -150,6 +150,18 @@ def plan_spending(parts: Parts, protection: Protection, plan: Plan, replayed: Fl
     ]
 
 
+def can_spend(parts: Parts) -> bool:
+    """Says whether a release may spend anything, for some text; see `plan_spending`."""
+    return (
+        parts.drawn_groups
+        or parts.claim.draws
+        or parts.claim.kind == "none"
+        or parts.names is not None
+        or parts.figures is not None
+        or bool(oov.list_reasons(parts.words))
+    )
+
+
 def _plan_words(
     parts: Parts, protection: Protection, plan: Plan, new: Flags, seed: str
 ) -> Iterator[Spend]:

@@ -43,7 +43,7 @@ from textveil.pipeline.consistent import (
     replace_equal_rows,
     replace_equal_steps,
 )
-from textveil.pipeline.draw import DrawResult, draw, plan_spending
+from textveil.pipeline.draw import DrawResult, can_spend, draw, plan_spending
 from textveil.pipeline.option_rules import Setup
 from textveil.pipeline.paper_warnings import warn_of_budget
 from textveil.pipeline.plan import Plan, detect, make_plan, protect
@@ -184,6 +184,11 @@ class Privatizer(Parts):
         return cls.from_config(
             resolve(profile=name, overrides=convert_keywords(**overrides)), table=table
         )
+
+    @property
+    def can_spend(self) -> bool:
+        """True if a release spends an epsilon, for some text; placeholders spend nothing."""
+        return can_spend(self)
 
     # ---- the sentence ----------------------------------------------------------------------------
 

@@ -270,6 +270,7 @@ class StoredSession(Session):
         self._view: StoredSnapshot | None = None
         self._charges = ReleaseCharges()
         self._word_store: DatabaseLinkStore | None = None
+        self.refuses_spending = store.refuses_spending
 
     def __repr__(self) -> str:
         return "StoredSession()"
@@ -293,9 +294,6 @@ class StoredSession(Session):
 
         A release is repeated because another process committed first. What was charged for the
         first try stays charged, also where the other process has drawn some of its words.
-
-        What was charged for the first try stays charged, also where the other process has drawn
-        some of its words.
         """
         charges = self._charges
         missing = [
@@ -379,8 +377,9 @@ class StoredSession(Session):
         return self._word_store
 
     def _open_word_store(self) -> DatabaseLinkStore:
+        ledger = self._store.ledger  # first, so that nothing is created where there is none
         session = self._store.open(self.owner, WORDS_SESSION)
-        return DatabaseLinkStore(self._store, self._store.ledger, session.number, session.cipher)
+        return DatabaseLinkStore(self._store, ledger, session.number, session.cipher)
 
     def lasting(self, words: Sequence[tuple[str, str, str]]) -> dict[tuple[str, str, str], int]:
         """See `Session`. The release is repeated where another session drew first."""

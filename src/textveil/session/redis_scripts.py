@@ -70,7 +70,9 @@ end
 for i = 13, #ARGV, 3 do
   local field, row = 'r' .. ARGV[i + 1], ARGV[i + 2]
   local old = redis.call('HGET', KEYS[1], field)
-  if not old or ARGV[i] == '1' then
+  if ARGV[i] == '-' then
+    redis.call('HDEL', KEYS[1], field)
+  elseif not old or ARGV[i] == '1' then
     if old then row = row:sub(1, 16) .. old:sub(17, 24) .. row:sub(25) end
     redis.call('HSET', KEYS[1], field, row)
     local tag = row:sub(1, 16)
@@ -97,7 +99,7 @@ else
 end
 return 'done'
 """
-"""Adds rows to a session, if nothing changed that the transaction depends on.
+"""Adds rows to a session and removes some, if nothing changed that the transaction depends on.
 
 A call that is repeated after a lost connection changes nothing: the new version is there already.
 """

@@ -11,7 +11,7 @@ import os
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -52,6 +52,12 @@ NO_TAG = bytes(NAME_BYTES)
 
 SCAN_COUNT = 1000
 """Keys that the server looks at in one step of a scan."""
+
+PURGE_SECONDS, PURGE_WAIT_SECONDS = 120, 0.05
+"""Seconds in which the server may write its files anew, and between two looks."""
+
+WRITING = ("aof_rewrite_in_progress", "aof_rewrite_scheduled", "rdb_bgsave_in_progress")
+"""What the server says while it writes a file."""
 
 NO_LEDGER_MESSAGE = (
     "a store in Redis keeps no ledger, so nothing that spends an epsilon can be released with it: "
@@ -123,7 +129,8 @@ class Transaction:
         is_locked: True if the session is locked.
         is_cleared: True to delete all earlier rows.
         is_touched: True if there is anything to send.
-        rows: replace or not, name and packed content of each row, one after another.
+        rows: what to do, name and packed content of each row, one after another: 0 to add it, 1 to
+            replace it, - to remove it.
     """
 
     holder: bytes = field(default_factory=lambda: read_entropy(NAME_BYTES))
@@ -141,6 +148,12 @@ class Transaction:
         """Adds rows to what is sent."""
         for row in rows:
             self.rows += [b"%d" % replace, row.name, _pack(row)]
+        self.is_touched = True
+
+    def remove(self, names: Sequence[bytes]) -> None:
+        """Removes rows with what is sent."""
+        for name in names:
+            self.rows += [b"-", name, b""]
         self.is_touched = True
 
 
@@ -164,6 +177,12 @@ class RedisStore(SealedStore):
         StoreError: the server cannot be reached, or the key is missing or wrong; nothing was
             written.
     """
+
+    refuses_spending = NO_LEDGER_MESSAGE
+    purge_failure = (
+        "the server's files, append-only file and snapshot, may still have old rows, sealed, because "
+        "it did not write them anew: run BGREWRITEAOF and BGSAVE there"
+    )
 
     def __init__(
         self,
@@ -431,6 +450,49 @@ class RedisStore(SealedStore):
     def delete_rows(self, connection: Transaction, number: RowPlace) -> None:
         """See `SealedRowStore`."""
         connection.at, connection.is_cleared, connection.is_touched = number, True, True
+
+    def remove_rows(
+        self, connection: Transaction, number: RowPlace, names: Sequence[bytes]
+    ) -> None:
+        """See `SealedRowStore`."""
+        connection.at = number
+        connection.remove(names)
+
+    def purge(self) -> bool:
+        """See `SessionStore`; the server writes its files anew, as far as it is allowed to.
+
+        Files of before are deleted, not overwritten. Replicas have files of their own.
+        """
+        with suppress(StoreError), self.convert_failures("changed"):
+            self._rewrite_files()
+            return True
+        return False
+
+    def _rewrite_files(self) -> None:
+        """Writes the server's append-only file and snapshot anew, where it keeps them.
+
+        Raises:
+            StoreError: it failed, or took too long. Errors of the server: it is not allowed.
+        """
+        saves = bool(self._client.config_get("save")["save"])
+        for is_kept, write, status in (
+            (self._wait_for_files()["aof_enabled"], "bgrewriteaof", "aof_last_bgrewrite_status"),
+            (saves, "bgsave", "rdb_last_bgsave_status"),
+        ):
+            if is_kept:
+                getattr(self._client, write)()
+                if self._wait_for_files()[status] != "ok":
+                    raise StoreError("the server could not write its files")
+
+    def _wait_for_files(self) -> dict[str, Any]:
+        """Waits until the server writes no files, which may still be those of before."""
+        end = time.monotonic() + PURGE_SECONDS
+        while time.monotonic() < end:
+            info: dict[str, Any] = self._client.info("persistence")
+            if not any(info.get(name) for name in WRITING):
+                return info
+            time.sleep(PURGE_WAIT_SECONDS)
+        raise StoreError("the server takes too long to write its files")
 
     def put_rows(
         self,

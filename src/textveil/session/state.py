@@ -83,6 +83,9 @@ class Session:
     counts_spending = False
     """True if `reserve` counts spending: the session's store has a ledger."""
 
+    refuses_spending = ""
+    """See `SessionStore`."""
+
     def __init__(self, owner: str = "") -> None:
         self.owner = owner
         self._lock = Lock()

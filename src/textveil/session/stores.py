@@ -95,7 +95,19 @@ class SessionStore:
 
     Raises:
         ConfigError: the URL names no store. StoreError: it cannot be opened.
+
+    Attributes:
+        refuses_spending: what is said of a release that spends; empty for a store that counts it,
+            or whose sessions nobody counts.
+        purge_failure: what is said where `purge` returns False.
     """
+
+    refuses_spending = ""
+
+    purge_failure = (
+        "the log of the database still has old rows, sealed, because other programs use it: "
+        "they go when those have ended"
+    )
 
     def __new__(cls, url: str = "memory:", **options: Any) -> Self:
         """Creates a store of the kind that the URL's scheme names."""
@@ -181,12 +193,7 @@ class SessionStore:
                 reports.append(replace(forget_in_links(links, texts), place=account))
         reports = [report for report in reports if report.count or report.found]
         if reports and not self.purge():
-            warnings.warn(
-                "the log of the database still has old rows, sealed, because other programs use it: "
-                "they go when those have ended",
-                TextveilWarning,
-                stacklevel=2,
-            )
+            warnings.warn(self.purge_failure, TextveilWarning, stacklevel=2)
         return reports
 
     def list_links(self, subject: str | None = None) -> "Sequence[tuple[str, LinkStore]]":

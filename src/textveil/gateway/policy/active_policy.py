@@ -173,6 +173,20 @@ def check_blocked_types(types: Collection[str], privatizer: Privatizer) -> None:
         )
 
 
+def check_spending(privatizer: Privatizer, refusal: str) -> None:
+    """Checks that a privatizer spends nothing where a store refuses that.
+
+    Args:
+        privatizer: the privatizer.
+        refusal: `SessionStore.refuses_spending`.
+
+    Raises:
+        ConfigError: each request with a private word would be refused.
+    """
+    if refusal and privatizer.can_spend:
+        raise ConfigError(f"with these options words, names or figures are drawn, and {refusal}")
+
+
 def _extract_bearer(value: str) -> str:
     """Extracts the key from an `Authorization` header.
 

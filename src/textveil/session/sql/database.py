@@ -273,7 +273,7 @@ class Database(SealedRowStore):
         connection.execute(sa.delete(facts).where(facts.c.session == number))
 
     def remove_rows(self, connection: "Connection", number: int, names: Sequence[bytes]) -> None:
-        """Deletes some rows of a session."""
+        """See `SealedRowStore`."""
         import sqlalchemy as sa
 
         facts = self.tables.facts

@@ -6,16 +6,13 @@ Not here: what links are, and how rows are sealed (`encryption`).
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from textveil.session.forgetting import read_marks
 from textveil.session.sql.encryption import RowCipher, join_parts
 from textveil.session.sql.lazy_snapshot import SealedRow
 from textveil.session.sql.ledger import Ledger, Reservation
 from textveil.session.sql.row_store import SealedRowStore, WriteConflictError
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
 
 LINK_KIND = "link"
 """Kind of the rows that hold links."""
@@ -66,7 +63,7 @@ class DatabaseLinkStore:
                     new_rows[name] = content
             self.put(connection, new_rows, replace=True)
 
-    def remove(self, connection: "Connection", names: Sequence[bytes]) -> None:
+    def remove(self, connection: Any, names: Sequence[bytes]) -> None:
         """Removes rows in a transaction."""
         self._database.remove_rows(connection, self._number, names)
 
@@ -77,13 +74,11 @@ class DatabaseLinkStore:
         """See `LinkStore`; a database forgets all rows of an account, or none."""
         return self.get([name]).get(name)
 
-    def lock(self, connection: "Connection") -> None:
+    def lock(self, connection: Any) -> None:
         """Locks the links until the transaction ends."""
         self._database.read_version(connection, self._number, lock=True)
 
-    def put(
-        self, connection: "Connection", rows: Mapping[bytes, bytes], *, replace: bool = False
-    ) -> None:
+    def put(self, connection: Any, rows: Mapping[bytes, bytes], *, replace: bool = False) -> None:
         """Stores rows in a transaction.
 
         Args:

@@ -82,6 +82,10 @@ class SealedRowStore:
         """Deletes all rows of a session, which stays."""
         raise NotImplementedError
 
+    def remove_rows(self, connection: Any, number: Any, names: Sequence[bytes]) -> None:
+        """Deletes some rows of a session, by name; one that is not there is no error."""
+        raise NotImplementedError
+
     def put_rows(
         self,
         connection: Any,
