@@ -18,7 +18,7 @@ import textveil.integrations.pandas
 import textveil.integrations.polars  # noqa: F401
 from textveil import Protector, Session, TextPrivatizer
 from textveil.errors import ConfigError, InputError
-from textveil.integrations import notebook_progress
+from textveil.integrations import frames, notebook_progress
 from textveil.models import PROGRESS_LISTENER
 
 CANARY = "zyxqorvian@firma.org"
@@ -104,6 +104,8 @@ def test_refusals_name_all_columns_at_once(frame):
             call()
     with pytest.raises(ConfigError, match="options go with the name of a profile"):
         other.textveil.protect("text", Protector(**LEAN), **LEAN)
+    with pytest.raises(ConfigError, match="give a DataFrame of pandas or polars, not list"):
+        frames.find([CANARY], Protector(**LEAN))
     whole = TextPrivatizer(make_tiny_library(), epsilon=4)
     with pytest.raises(ConfigError, match="need no session"):
         host({"text": ["a"]}).textveil.privatize("text", whole, session=Session())

@@ -132,10 +132,10 @@ def test_errors_show_no_text(connection, monkeypatch):
     with duckdb.connect() as other:
         register(other, Protector(protect={"detectors": ["patterns"]}))
 
-        def crash(texts):
+        def crash(texts, _):
             raise RuntimeError(texts)
 
-        monkeypatch.setattr(sql, "_list_present", crash)
+        monkeypatch.setattr(sql, "apply_to_present", crash)
         said = fail(other)
         assert CANARY not in said
         assert "textveil failed (RuntimeError)" in said

@@ -16,12 +16,12 @@ from textveil.errors import ConfigError, InputError, quote
 from textveil.guarantee import Guarantee, TextGuarantee
 from textveil.integrations.releases import (
     RowPrivatizer,
-    RowResult,
     Statement,
     TableRelease,
     add_statements,
     check_columns,
     has_text,
+    list_released,
     merge_statements,
     normalize_names,
     note_copies,
@@ -124,7 +124,7 @@ class DatasetRelease(TableRelease):
         ids = self._read_ids(batch, indices)
         results = {name: self.draw(batch[name], ids, name) for name in self._columns}
         columns: dict[str, Any] = {
-            name: list(map(_get_text, releases)) for name, releases in results.items()
+            name: list_released(releases) for name, releases in results.items()
         }
         if self._statement is not None:
             if self._statement in batch:
@@ -200,7 +200,3 @@ def synthesize(
 
 def _is_column(value: object) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str)
-
-
-def _get_text(result: RowResult | None) -> str | None:
-    return None if result is None else result.text

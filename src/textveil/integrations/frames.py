@@ -6,7 +6,8 @@ Not here: datasets whose rows are asked for again (`datasets`), and runs over fi
 """
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -17,9 +18,11 @@ from textveil.integrations.releases import (
     RowPrivatizer,
     RowResult,
     Statement,
+    apply_to_present,
     check_columns,
     check_present,
     has_text,
+    list_released,
     merge_statements,
     normalize_names,
     note_copies,
@@ -45,6 +48,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FrameRelease", "find", "privatize", "restore", "synthesize"]
 
+Item = TypeVar("Item")
 Frame = TypeVar("Frame", "pandas.DataFrame", "polars.DataFrame")
 
 SHOWN_ROWS = 8
@@ -136,10 +140,18 @@ def privatize(
             is no frame, or a `TextPrivatizer` has a session.
     """
     names, allowed, veil = normalize_names(columns), tuple(keep), resolve_row_privatizer(privatizer)
-    if session is not None and isinstance(veil, TextPrivatizer):
+    is_whole = isinstance(veil, TextPrivatizer)
+    if session is not None and is_whole:
         raise ConfigError("public texts need no session, and restore nothing: leave it out")
-    release = _release_pandas if _find_host(frame) == "pandas" else _release_polars
-    return release(frame, veil, names, allowed, session)
+    check_frame(frame, names, allowed, is_whole=is_whole)
+    columns_of_texts = {name: _read_texts(frame, name) for name in names}  # all, before any draw
+    results = {name: _draw(veil, name, texts, session) for name, texts in columns_of_texts.items()}
+    new_frame = _put_columns(frame, {name: list_released(rows) for name, rows in results.items()})
+    if _find_host(frame) == "pandas":  # what else the original says
+        new_frame.attrs = {}
+        new_frame.columns = frame.columns.set_names([None] * frame.columns.nlevels)
+    statement = merge_statements(result for rows in results.values() for result in rows)
+    return FrameRelease.build(new_frame, note_copies(statement, bool(allowed)), results)
 
 
 def find(
@@ -164,16 +176,14 @@ def find(
     names, finder = normalize_names(columns), protector
     if isinstance(finder, str):
         finder = Protector(finder)
-    check_present(list(frame.columns), names)
+    check_present(_list_columns(frame), names)
     rows = list[dict[str, Any]]()
     for name in names:
-        texts = _read_texts(frame, name)
-        numbers = [i for i, text in enumerate(texts) if text is not None]
-        results = finder.find_many([text for text in texts if text is not None])
-        for i, findings in zip(
-            numbers, show_progress(results, len(numbers), f"rows of {name}"), strict=True
-        ):
-            rows += [{"row": i, "column": name} | finding.to_json() for finding in findings]
+        found = apply_to_present(
+            _read_texts(frame, name), partial(_watch, finder.find_many, f"rows of {name}")
+        )
+        for i, findings in enumerate(found):
+            rows += [{"row": i, "column": name} | finding.to_json() for finding in findings or ()]
     fields = ["row", "column", *(field.name for field in dataclasses.fields(Finding))]
     return type(frame)({name: [row[name] for row in rows] for name in fields})
 
@@ -190,7 +200,7 @@ def restore(frame: Frame, session: Session, columns: str | Iterable[str] = "text
         InputError: a column is missing or holds no texts. ConfigError: it is no frame.
     """
     names = normalize_names(columns)
-    check_present(list(frame.columns), names)
+    check_present(_list_columns(frame), names)
     restored = {
         name: [text if text is None else session.restore(text) for text in _read_texts(frame, name)]
         for name in names
@@ -233,10 +243,9 @@ def synthesize(
         ConfigError, BudgetError: an option is wrong, or it is no frame.
         InputError: a column is missing, or a value of it is none such.
     """
-    host = _find_host(frame)
     synthesis = synthesize_columns(
-        list(frame.columns),
-        lambda name: list_texts(frame[name]) if host == "pandas" else frame[name].to_list(),
+        _list_columns(frame),
+        partial(_list_values, frame),
         text=text,
         label=label,
         subject=subject,
@@ -251,11 +260,15 @@ def synthesize(
 def check_frame(
     frame: Any, columns: Sequence[str], keep: Sequence[str], *, is_whole: bool = False
 ) -> None:
-    """Refuses a pandas frame in which text would stay.
+    """Refuses a frame in which text would stay.
 
     Raises:
         InputError: a column or an index holds text and is not named; see `check_columns`.
     """
+    if _find_host(frame) == "polars":
+        texts = [name for name in frame.columns if has_text(frame[name].to_list())]
+        check_columns(frame.columns, texts, columns, keep, is_whole=is_whole)
+        return
     if not frame.columns.is_unique:
         raise InputError("the names of columns must differ")
     texts = [name for name in frame.columns if has_text(frame[name].dropna())]
@@ -290,23 +303,6 @@ def list_texts(column: Any) -> list[Any]:
     ]
 
 
-def _release_pandas(
-    frame: Any,
-    veil: RowPrivatizer,
-    columns: Sequence[str],
-    keep: Sequence[str],
-    session: Session | None,
-) -> FrameRelease:
-    check_frame(frame, columns, keep, is_whole=isinstance(veil, TextPrivatizer))
-    release = _release_columns(frame, veil, columns, keep, session)
-    # of the original
-    release.frame.attrs, release.frame.columns = (
-        {},
-        frame.columns.set_names([None] * frame.columns.nlevels),
-    )
-    return release
-
-
 def _list_levels(index: Any) -> list[Any]:
     """Returns the names of an index.
 
@@ -315,38 +311,6 @@ def _list_levels(index: Any) -> list[Any]:
     if index.nlevels == 1:
         return ["index" if index.name is None else index.name]
     return [f"level_{i}" if name is None else name for i, name in enumerate(index.names)]
-
-
-def _release_polars(
-    frame: Any,
-    veil: RowPrivatizer,
-    columns: Sequence[str],
-    keep: Sequence[str],
-    session: Session | None,
-) -> FrameRelease:
-    texts = [name for name in frame.columns if has_text(frame[name].to_list())]
-    is_whole = isinstance(veil, TextPrivatizer)
-    check_columns(frame.columns, texts, columns, keep, is_whole=is_whole)
-    return _release_columns(frame, veil, columns, keep, session)
-
-
-def _release_columns(
-    frame: Any,
-    veil: RowPrivatizer,
-    columns: Sequence[str],
-    keep: Sequence[str],
-    session: Session | None,
-) -> FrameRelease:
-    texts = {name: _read_texts(frame, name) for name in columns}  # all, before anything is drawn
-    results = {name: _draw(veil, name, texts[name], session) for name in columns}
-    released = {
-        name: [None if result is None else result.text for result in rows]
-        for name, rows in results.items()
-    }
-    statement = merge_statements(result for rows in results.values() for result in rows)
-    return FrameRelease.build(
-        _put_columns(frame, released), note_copies(statement, bool(keep)), results
-    )
 
 
 def _find_host(frame: Any) -> str:
@@ -361,14 +325,24 @@ def _find_host(frame: Any) -> str:
     return host
 
 
+def _list_columns(frame: Any) -> list[Any]:
+    """Returns the names of columns; refuses what is no frame."""
+    _find_host(frame)
+    return list(frame.columns)
+
+
+def _list_values(frame: Any, name: str) -> list[Any]:
+    """Returns the values of a column, None for missing ones."""
+    return list_texts(frame[name]) if _find_host(frame) == "pandas" else frame[name].to_list()
+
+
 def _read_texts(frame: Any, name: str) -> list[str | None]:
     """Reads a column of texts, with None for missing ones.
 
     Raises:
         InputError: it holds something else.
     """
-    is_pandas = _find_host(frame) == "pandas"
-    texts = list_texts(frame[name]) if is_pandas else frame[name].to_list()
+    texts = _list_values(frame, name)
     for text in texts:
         if text is not None and not isinstance(text, str):
             raise InputError(f"column {name!r} must hold texts, but holds {type(text).__name__}")
@@ -395,11 +369,16 @@ def _draw(
     veil: RowPrivatizer, name: str, texts: Sequence[str | None], session: Session | None
 ) -> list[RowResult | None]:
     """Releases each text; None for a row without one."""
-    present = [text for text in texts if text is not None]
-    results: Iterator[RowResult] = (
-        veil.privatize_many(present)
+    draw: Callable[[list[str]], Iterator[RowResult]] = (
+        veil.privatize_many
         if isinstance(veil, TextPrivatizer)
-        else veil.privatize_many(present, session)
+        else partial(veil.privatize_many, session=session)
     )
-    drawn = iter(list(show_progress(results, len(present), f"rows of {name}")))
-    return [None if text is None else next(drawn) for text in texts]
+    return apply_to_present(texts, partial(_watch, draw, f"rows of {name}"))
+
+
+def _watch(
+    function: Callable[[list[str]], Iterable[Item]], noun: str, texts: list[str]
+) -> Iterator[Item]:
+    """Applies a function to texts, and shows in a notebook how far it is."""
+    return show_progress(function(texts), len(texts), noun)

@@ -17,14 +17,14 @@ import re
 import shutil
 import tempfile
 import weakref
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date, time, timedelta
 from hashlib import sha256
 from numbers import Number
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from textveil.errors import ConfigError, InputError, quote, suggest_names
 from textveil.guarantee import Guarantee, TextGuarantee, condense, summarize
@@ -41,6 +41,8 @@ RowPrivatizer = Privatizer | TextPrivatizer
 """Privatizer of rows: of their words, or of each as a whole."""
 
 RowResult = Result | TextResult
+
+T = TypeVar("T")
 
 Statement = Guarantee | TextGuarantee
 
@@ -205,16 +207,10 @@ class TableRelease:
         names = list(map(_format_id, ids))
         if len(set(names)) < len(names):
             raise ConfigError("every row of a release needs its own id, and an id occurs twice")
-        present = [i for i, text in enumerate(texts) if text is not None]
-        source = KeyedRandomness(self._read_key(), field=column, ids=[names[i] for i in present])
+        present = [name for name, text in zip(names, texts, strict=True) if text is not None]
+        source = KeyedRandomness(self._read_key(), field=column, ids=present)
         privatizer = self._privatizer.with_parts(randomness=source)
-        new_results: Iterable[RowResult] = privatizer.privatize_many(
-            [str(texts[i]) for i in present]
-        )
-        results: list[RowResult | None] = [None] * len(texts)
-        for i, result in zip(present, new_results, strict=True):
-            results[i] = result
-        return results
+        return apply_to_present(texts, privatizer.privatize_many)
 
     def _read_key(self) -> bytes:
         with suppress(OSError):
@@ -222,6 +218,20 @@ class TableRelease:
             if sha256(key).hexdigest() == self._digest:
                 return key
         raise ConfigError(FINISHED_MESSAGE)
+
+
+def apply_to_present(
+    texts: Sequence[str | None], function: Callable[[list[str]], Iterable[T]]
+) -> list[T | None]:
+    """Applies a function to the texts that are there, all at once; None for missing ones."""
+    present = {i: text for i, text in enumerate(texts) if text is not None}
+    results = dict(zip(present, function([*present.values()]), strict=True))
+    return [results.get(i) for i in range(len(texts))]
+
+
+def list_released(results: Iterable[RowResult | None]) -> list[str | None]:
+    """Lists the released texts; None for missing ones."""
+    return [None if result is None else result.text for result in results]
 
 
 def merge_statements(results: Iterable[RowResult | None]) -> Statement | None:

@@ -11,9 +11,10 @@ from threading import Lock
 from textveil.errors import ConfigError, InputError, TextveilError
 from textveil.integrations.releases import (
     RowPrivatizer,
-    RowResult,
     Statement,
     add_statements,
+    apply_to_present,
+    list_released,
     merge_statements,
     resolve_row_privatizer,
 )
@@ -73,8 +74,8 @@ class ColumnFunctions:
         """
         with _hide_failures():
             texts = _read_texts(column)
-            results = self._protector.protect_many(_list_present(texts), self._session)
-            return _fill(texts, [result.text for result in results])
+            protect = self._protector.protect_many
+            return list_released(apply_to_present(texts, lambda some: protect(some, self._session)))
 
     def privatize(self, column: Iterable[object]) -> list[str | None]:
         """Draws a release of each text anew, and adds what it spends to `statement`.
@@ -89,12 +90,12 @@ class ColumnFunctions:
             raise ConfigError("privatize needs a privatizer: give one where the functions are made")
         with _hide_failures():
             texts = _read_texts(column)
-            results: list[RowResult] = list(self._privatizer.privatize_many(_list_present(texts)))
+            results = apply_to_present(texts, self._privatizer.privatize_many)
             statement = merge_statements(results)
             if statement is not None:
                 with self._lock:
                     self._statements.append(statement)
-            return _fill(texts, [result.text for result in results])
+            return list_released(results)
 
     def restore(self, column: Iterable[object]) -> list[str | None]:
         """Puts the originals of the session back into answers.
@@ -155,13 +156,3 @@ def _read_texts(column: Iterable[object]) -> list[str | None]:
         else:
             raise InputError(f"a column must hold texts, but holds {type(value).__name__}")
     return texts
-
-
-def _list_present(texts: Iterable[str | None]) -> list[str]:
-    return [text for text in texts if text is not None]
-
-
-def _fill(texts: Iterable[str | None], released: Iterable[str]) -> list[str | None]:
-    """Returns released texts, with None where a text was missing."""
-    following = iter(released)
-    return [None if text is None else next(following) for text in texts]

@@ -12,6 +12,7 @@ from typing import Any
 
 from textveil.evaluate.curve import CurvePoint
 from textveil.guarantee import format_number
+from textveil.render import page as pages
 from textveil.render.picture import Picture, Shape
 
 WIDTH, HEIGHT = 440, 256
@@ -110,18 +111,9 @@ def render_curve(points: Sequence[CurvePoint]) -> str:
     """Returns a curve with its table as HTML; empty for fewer than two points."""
     if len(points) < 2:
         return ""
-    head, rows = build_table(points)
-    head_cells = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
-    body = "".join(
-        "<tr>"
-        + f'<th scope="row">{escape(row[0])}</th>'
-        + "".join(f"<td>{escape(cell)}</td>" for cell in row[1:])
-        + "</tr>"
-        for row in rows
-    )
     return f"""<h2>Risk at other budgets</h2>
 <div class="curve-sides">{draw_curve(points).render_svg()}
-<table class="numbers"><thead><tr>{head_cells}</tr></thead><tbody>{body}</tbody></table></div>
+{pages.render_table(*build_table(points))}</div>
 <p class="how">{escape(CURVE_NOTE)}</p>"""
 
 

@@ -53,13 +53,6 @@ def render_page(
         for title, pieces in prompt.items()
     )
     head, rows, remark = mechanisms
-    head_cells = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
-    body = "".join(
-        f'<tr><th scope="row">{escape(row[0])}</th>'
-        + "".join(f"<td>{escape(cell)}</td>" for cell in row[1:])
-        + "</tr>"
-        for row in rows
-    )
     content = f"""<p class="how">Everything here is invented. The answer comes from a script; no network was used.</p>
 <h2>1. Protect a prompt, and get the answer back</h2>
 <div class="sides">{steps}</div>
@@ -70,7 +63,7 @@ def render_page(
 {render_curve(letter.curve)}
 {pages.render_statement(letter.result.guarantee)}
 <h2>3. Mechanisms, each on the same letter</h2>
-<div class="wide"><table class="numbers"><thead><tr>{head_cells}</tr></thead><tbody>{body}</tbody></table></div>
+<div class="wide">{pages.render_table(head, rows)}</div>
 <p class="how">{escape(remark).replace("`", "")}</p>"""
     dark = f"@media screen and (prefers-color-scheme: dark) {{ {types.render_styles(dark=True)} }}"
     styles = "\n".join((PICTURE_CSS, PAGE_CSS, types.render_styles(dark=False), dark, _STYLES))

@@ -160,6 +160,5 @@ _STYLES = (
     .passes { border-color: #8fc0f5; } .name, .figure { border-color: #d3a5e6; } .placeholder { border-color: #b0b4bd; }
   }
   table { border-collapse: collapse; font-size: .9rem; display: block; overflow-x: auto; }
-  th, td { text-align: left; padding: .2rem .8rem .2rem 0; border-bottom: 1px solid var(--line); }
-  summary { cursor: pointer; color: var(--accent); font-size: .9rem; } details > pre { margin-top: .6rem; }"""
+  th, td { text-align: left; padding: .2rem .8rem .2rem 0; border-bottom: 1px solid var(--line); }"""
 )

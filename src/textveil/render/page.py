@@ -4,6 +4,7 @@ In: a title, content, a statement. Out: HTML.
 Not here: what is shown (`risk`, `groups`, and the reports of the bench).
 """
 
+from collections.abc import Iterable, Sequence
 from html import escape
 from importlib.resources import files
 from string import Template
@@ -36,6 +37,20 @@ def render_statement(guarantee: Guarantee) -> str:
 <p>{summary}</p>
 <details><summary>The statement in full</summary>
 <pre>{explained}</pre></details>"""
+
+
+def render_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Returns a table as HTML, each of whose rows begins with its name; see `PICTURE_CSS`."""
+    head_cells = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
+    body = "".join(
+        f'<tr><th scope="row">{escape(name)}</th>'
+        + "".join(f"<td>{escape(cell)}</td>" for cell in cells)
+        + "</tr>"
+        for name, *cells in rows
+    )
+    return (
+        f'<table class="numbers"><thead><tr>{head_cells}</tr></thead><tbody>{body}</tbody></table>'
+    )
 
 
 DARK_STYLES = """:root { color-scheme: light dark; }

@@ -74,8 +74,6 @@ PAGE_CSS = (
   body { max-width: 62rem; }
   .sides { display: grid; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 0 1.6rem; }
   .sides h2 { margin-top: 1.2rem; }
-  summary { cursor: pointer; color: var(--accent); font-size: .9rem; }
-  details > table, details > pre { margin-top: .6rem; }
   @media (max-width: 40rem) { .sides { grid-template-columns: minmax(0, 1fr); } }"""
 )
 
@@ -244,13 +242,33 @@ def render_texts(risks: Sequence[Risk], originals: Sequence[Private] = ()) -> st
 {texts}"""
 
 
-def describe_chance(probability: float, is_guessed: bool) -> str:
-    """Describes how likely an attacker finds a word: "12%, the attacker's best guess is right"."""
-    chance = (
-        # Rounded to whole percents, a small probability would read as none.
-        f"{probability:.0%}" if probability >= RISK_LEVELS[0].upper_bound else "less than 1%"
-    )
-    return f"{chance}, the attacker's best guess is right" if is_guessed else chance
+def mark_words(
+    risk: Risk, gaps: Sequence[str], words: Sequence[str]
+) -> Iterator[tuple[str, str, str]]:
+    """Yields the pieces of a text, each with a class and an attacker's chance.
+
+    Gaps have neither, and public words no chance.
+
+    Args:
+        risk: of the text.
+        gaps: between words, one more than those.
+        words: the words of each released item.
+    """
+    for gap, word, probability, is_guessed in zip(
+        gaps[:-1], words, risk.probability, risk.named, strict=True
+    ):
+        yield gap, "", ""
+        if np.isnan(probability):
+            yield word, "public", ""
+            continue
+        level = RISK_LEVELS.index(find_level(float(probability)))
+        lowest = RISK_LEVELS[0]  # rounded to whole percents, it would read as none
+        chance = f"{probability:.0%}" if probability >= lowest.upper_bound else lowest.meaning
+        if is_guessed:
+            yield word, f"level{level} named", f"{chance}, the attacker's best guess is right"
+        else:
+            yield word, f"level{level}", chance
+    yield gaps[-1], "", ""
 
 
 def _render_released(risk: Risk) -> str:
@@ -271,15 +289,11 @@ def _render_words(
     Keys reach the words of one side only: both have the same titles.
     """
     parts = []
-    for gap, word, probability, is_guessed in zip(
-        gaps[:-1], words, risk.probability, risk.named, strict=True
-    ):
-        parts.append(escape(gap))
-        if np.isnan(probability):
-            parts.append(f'<span class="public">{escape(word)}</span>')
-            continue
-        number = RISK_LEVELS.index(find_level(float(probability)))
-        title = describe_chance(float(probability), bool(is_guessed))
-        kinds = f"word level{number}" + (" named" if is_guessed else "")
-        parts.append(f'<span class="{kinds}" title="{title}"{attributes}>{escape(word)}</span>')
-    return "".join(parts) + escape(gaps[-1])
+    for text, look, chance in mark_words(risk, gaps, words):
+        piece = escape(text)
+        if chance:
+            piece = f'<span class="word {look}" title="{chance}"{attributes}>{piece}</span>'
+        elif look:
+            piece = f'<span class="{look}">{piece}</span>'
+        parts.append(piece)
+    return "".join(parts)

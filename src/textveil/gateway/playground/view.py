@@ -12,8 +12,6 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher
 from typing import Any
 
-import numpy as np
-
 from textveil.evaluate.risk import PRIOR_DESCRIPTIONS, Risk, describe_risk, get_caution
 from textveil.gateway.playground.pages import PageRelease
 from textveil.gateway.protocols.restoring import AnswerRestorer
@@ -120,18 +118,11 @@ def render_risk(assessment: Risk, original: Private, comparison: str) -> dict[st
 def _mark_words(assessment: Risk, gaps: Sequence[str], words: Sequence[str]) -> list[list[str]]:
     """Cuts a text into pieces, each private word with its class and chance."""
     parts: list[list[str]] = []
-    for gap, word, probability, is_guessed in zip(
-        gaps[:-1], words, assessment.probability, assessment.named, strict=True
-    ):
-        _add_plain(parts, gap)
-        if np.isnan(probability):
-            _add_plain(parts, word)
-            continue
-        level = risk.RISK_LEVELS.index(risk.find_level(float(probability)))
-        chance = risk.describe_chance(float(probability), bool(is_guessed))
-        look = f"level{level}{' named' if is_guessed else ''}"
-        parts.append([word, look, f"found with a chance of {chance}"])
-    _add_plain(parts, gaps[-1])
+    for text, look, chance in risk.mark_words(assessment, gaps, words):
+        if chance:
+            parts.append([text, look, f"found with a chance of {chance}"])
+        else:
+            _add_plain(parts, text)
     return parts
 
 
