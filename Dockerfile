@@ -14,7 +14,7 @@ RUN python3 -m venv /opt/textveil \
 FROM ${BASE}
 LABEL org.opencontainers.image.title="textveil" \
       org.opencontainers.image.description="Gateway to a language model that protects requests and restores answers" \
-      org.opencontainers.image.licenses="Apache-2.0"
+      org.opencontainers.image.licenses="Apache-2.0 AND BSD-3-Clause AND CC-BY-4.0 AND CC-BY-SA-3.0 AND CC-BY-SA-4.0 AND MIT AND NAIST-2003 AND Unicode-3.0 AND LicenseRef-WordNet"
 # The owner of the volumes, in mode 0700: a volume that is new takes over both.
 RUN install --directory --owner 10001 --group 10001 --mode 0700 /data /keys
 COPY --from=build /opt/textveil /opt/textveil

@@ -118,6 +118,8 @@ def test_the_build_gets_what_it_copies_and_no_more():
     packed += ["pyproject.toml", *written["project"]["license-files"]]
     for name in (*copied, "Dockerfile", ".dockerignore", "action.yml", ".pre-commit-hooks.yaml"):
         assert any(fnmatch(name, each) or name.startswith(f"{each}/") for each in packed), name
+    label = re.findall(r'image.licenses="(.+?)"', (ROOT / "Dockerfile").read_text(encoding="utf-8"))
+    assert label == [written["project"]["license"]]
 
 
 def test_hadolint_finds_nothing():
