@@ -21,6 +21,7 @@ from textveil.integrations.releases import (
     apply_to_present,
     check_columns,
     check_present,
+    get_privatize,
     has_text,
     list_released,
     merge_statements,
@@ -145,11 +146,17 @@ def privatize(
         raise ConfigError("public texts need no session, and restore nothing: leave it out")
     check_frame(frame, names, allowed, is_whole=is_whole)
     columns_of_texts = {name: _read_texts(frame, name) for name in names}  # all, before any draw
-    results = {name: _draw(veil, name, texts, session) for name, texts in columns_of_texts.items()}
-    new_frame = _put_columns(frame, {name: list_released(rows) for name, rows in results.items()})
+    draw = get_privatize(veil, session)
+    results = {
+        name: apply_to_present(texts, partial(_watch, draw, f"rows of {name}"))
+        for name, texts in columns_of_texts.items()
+    }
+    new_frame: Any = _put_columns(
+        frame, {name: list_released(rows) for name, rows in results.items()}
+    )
     if _find_host(frame) == "pandas":  # what else the original says
         new_frame.attrs = {}
-        new_frame.columns = frame.columns.set_names([None] * frame.columns.nlevels)
+        new_frame.columns = new_frame.columns.set_names([None] * new_frame.columns.nlevels)
     statement = merge_statements(result for rows in results.values() for result in rows)
     return FrameRelease.build(new_frame, note_copies(statement, bool(allowed)), results)
 
@@ -363,18 +370,6 @@ def _put_columns(frame: Any, columns: Mapping[str, Sequence[str | None]]) -> Any
     for name, texts in columns.items():
         copy[name] = pandas.Series(texts, index=frame.index, dtype="str")
     return copy
-
-
-def _draw(
-    veil: RowPrivatizer, name: str, texts: Sequence[str | None], session: Session | None
-) -> list[RowResult | None]:
-    """Releases each text; None for a row without one."""
-    draw: Callable[[list[str]], Iterator[RowResult]] = (
-        veil.privatize_many
-        if isinstance(veil, TextPrivatizer)
-        else partial(veil.privatize_many, session=session)
-    )
-    return apply_to_present(texts, partial(_watch, draw, f"rows of {name}"))
 
 
 def _watch(

@@ -21,6 +21,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date, time, timedelta
+from functools import partial
 from hashlib import sha256
 from numbers import Number
 from pathlib import Path
@@ -30,6 +31,7 @@ from textveil.errors import ConfigError, InputError, quote, suggest_names
 from textveil.guarantee import Guarantee, TextGuarantee, condense, summarize
 from textveil.pipeline import Privatizer, Protector, Result, TextPrivatizer, TextResult
 from textveil.randomness import KeyedRandomness, SystemRandomness, make_unique_name
+from textveil.session import Session
 
 _LABEL_PATTERN = re.compile(r"[a-z_][A-Za-z0-9_.\-]{0,63}")
 """The form of a name that a program gives a field.
@@ -210,7 +212,7 @@ class TableRelease:
         present = [name for name, text in zip(names, texts, strict=True) if text is not None]
         source = KeyedRandomness(self._read_key(), field=column, ids=present)
         privatizer = self._privatizer.with_parts(randomness=source)
-        return apply_to_present(texts, privatizer.privatize_many)
+        return apply_to_present(texts, get_privatize(privatizer))
 
     def _read_key(self) -> bytes:
         with suppress(OSError):
@@ -218,6 +220,15 @@ class TableRelease:
             if sha256(key).hexdigest() == self._digest:
                 return key
         raise ConfigError(FINISHED_MESSAGE)
+
+
+def get_privatize(
+    privatizer: RowPrivatizer, session: Session | None = None
+) -> Callable[[list[str]], Iterable[RowResult]]:
+    """Returns the function that privatizes texts, with the session where there is one."""
+    if isinstance(privatizer, TextPrivatizer):
+        return privatizer.privatize_many
+    return partial(privatizer.privatize_many, session=session)
 
 
 def apply_to_present(

@@ -14,6 +14,7 @@ from textveil.integrations.releases import (
     Statement,
     add_statements,
     apply_to_present,
+    get_privatize,
     list_released,
     merge_statements,
     resolve_row_privatizer,
@@ -90,7 +91,7 @@ class ColumnFunctions:
             raise ConfigError("privatize needs a privatizer: give one where the functions are made")
         with _hide_failures():
             texts = _read_texts(column)
-            results = apply_to_present(texts, self._privatizer.privatize_many)
+            results = apply_to_present(texts, get_privatize(self._privatizer))
             statement = merge_statements(results)
             if statement is not None:
                 with self._lock:
