@@ -15,7 +15,7 @@ from tests.cli.test_cli import NOISE, Run, environment, run, table
 
 from textveil.config import layers
 from textveil.corpus import FinishedRelease, LocalExecutor, RowOptions, part_worker, runs
-from textveil.corpus.columns import is_full_name, profile_file
+from textveil.corpus.columns import is_person_name, profile_file
 from textveil.corpus.roles import propose_roles
 from textveil.corpus.row_progress import count_rows, listen_to_rows
 from textveil.errors import ConfigError, TextveilWarning
@@ -228,9 +228,9 @@ def test_what_looks_like_an_identifier(tmp_path, name, value, says):
 
 
 def test_full_names():
-    assert is_full_name("Maria Silva")
-    assert is_full_name("Silva, Maria J.")
-    assert not any(map(is_full_name, ("Maria", "red shoes", "maria silva", "Oslo Harbour Bank")))
+    assert is_person_name("Maria Silva")
+    assert is_person_name("Silva, Maria J.")
+    assert not any(map(is_person_name, ("Maria", "red shoes", "maria silva", "Oslo Harbour Bank")))
 
 
 # ---- refusals ------------------------------------------------------------------------------------

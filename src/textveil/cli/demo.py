@@ -67,9 +67,6 @@ DEMO_RUNS = (
 
 MECHANISM_COLUMNS = ("mechanism", "epsilon", "for any two words", "words unchanged")
 
-PAGE_FACTORS = (1 / 4, 1 / 2, 1.0, 2.0, 4.0)
-"""Multiples of the letter's budgets at which the page shows its risk."""
-
 EPSILON_REMARK = (
     "Epsilons of different mechanisms cannot be compared; what an attacker recovers can "
     "(`textveil risk`)."
@@ -165,7 +162,7 @@ def show(console: Console, *, seed: int | None = None) -> Demonstration:
 
 def build_page(demo: Demonstration) -> str:
     """Builds the demonstration as a page, with the risk of the letter at other budgets."""
-    from textveil.evaluate.curve import compute_curve
+    from textveil.evaluate.curve import SHORT_FACTORS, compute_curve
     from textveil.evaluate.risk import check_risk_options
     from textveil.render import demonstration
 
@@ -177,23 +174,17 @@ def build_page(demo: Demonstration) -> str:
             letter.risks,
             letter.result.guarantee,
             prior=check_risk_options(letter.config),
-            factors=PAGE_FACTORS,
+            factors=SHORT_FACTORS,
             report=report,
         )
     return demonstration.render_page(
         mark_prompt(prompt),
         describe_hidden([prompt.result.released]),
-        demonstration.Letter(result=letter.result, risks=letter.risks, curve=curve),
+        letter.result,
+        letter.risks,
+        curve,
         (MECHANISM_COLUMNS, demo.rows, EPSILON_REMARK),
     )
-
-
-def protect_prompt(table: EmbeddingTable, seed: int | None) -> dict[str, str]:
-    """Protects a prompt, and restores its answer.
-
-    Returns each text by its title.
-    """
-    return describe_prompt(run_prompt(table, seed))
 
 
 def run_prompt(table: EmbeddingTable, seed: int | None) -> PromptRun:

@@ -44,14 +44,14 @@ FILE_OPTIONS = ("tls-cert", "tls-key", "library", "audit-log")
 SECRET_OPTIONS = ("store", "store-key", "tls-key")
 """Options that may be a secret in a file: {file: PATH}."""
 
-VARIABLES = {"store-key": f"TEXTVEIL_STORE_KEY{FILE_SUFFIX}", "store-keys": "TEXTVEIL_KEYS"}
-"""Fields that are no options of the command, by the variable that they stand for."""
-
-VARIABLE_TEXTS = {
-    "store-key": "The key of the store, as 64 hexadecimal digits in a file.",
-    "store-keys": "The folder of the store's keys, or keyring.",
+VARIABLES = {
+    "store-key": (
+        f"TEXTVEIL_STORE_KEY{FILE_SUFFIX}",
+        "The key of the store, as 64 hexadecimal digits in a file.",
+    ),
+    "store-keys": ("TEXTVEIL_KEYS", "The folder of the store's keys, or keyring."),
 }
-"""Descriptions of these fields."""
+"""Fields that are no options of the command: the variables that they stand for, described."""
 
 Fault = tuple[YamlPath, str]
 
@@ -132,7 +132,7 @@ class GatewayConfig:
             ConfigError: there is no such option, or it does not take the value.
         """
         if name in VARIABLES:
-            self.variables[VARIABLES[name]] = path = self._read_file(name, value)
+            self.variables[VARIABLES[name][0]] = path = self._read_file(name, value)
             if name == "store-key":
                 read_secret_file(path, "the store's key")  # refused here, with its line
             return
@@ -288,7 +288,7 @@ def build_schema(command: Any, verb: Callable[..., Any]) -> dict[str, Any]:
             "description": parameter.help,
         }
         for name, parameter in list_parameters(command).items()
-    } | {name: {"type": "string", "description": text} for name, text in VARIABLE_TEXTS.items()}
+    } | {name: {"type": "string", "description": text} for name, (_, text) in VARIABLES.items()}
     in_file = {
         "type": "object",
         "properties": {"file": {"type": "string", "description": "The file with the secret."}},

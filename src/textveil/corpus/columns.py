@@ -229,7 +229,7 @@ class _Counter:
             if covered >= MIN_COVERED_SHARE and span.privacy_score > 0:
                 counts[span.type] = counts.get(span.type, 0) + 1
         least = 1 if classify_key(self.name) == "name" else 2  # else of a place or a product
-        counts["PERSON"] = sum(is_full_name(value, least) for value in values)
+        counts["PERSON"] = sum(is_person_name(value, least) for value in values)
         best = max(counts, key=lambda name: counts[name])
         enough = counts[best] >= max(1.0, MIN_IDENTIFIER_SHARE * len(values))
         return best if enough and best not in HARMLESS_TYPES else ""
@@ -252,7 +252,7 @@ def _classify(value: Any, text: str) -> str:
     return "numbers" if _NUMBER.fullmatch(text) else "dates" if _DATE.fullmatch(text) else "words"
 
 
-def is_full_name(value: str, least: int = 2) -> bool:
+def is_person_name(value: str, least: int = 2) -> bool:
     """Says whether a value is a few words, four at most, that are all names of persons."""
     words = value.replace(",", " ").split()
     names = lexicon.read_lists()[0]

@@ -34,6 +34,18 @@ CHECKED_ROWS = 200
 MAX_LABELS = 20
 """The most distinct values of a column of labels."""
 
+_SUBJECT_TYPES = ("ID", "HANDLE", "EMAIL", "PERSON", "MEDICAL_RECORD", "NATIONAL_ID", "ACCOUNT")
+"""Types of values that say whom a row is about."""
+
+OUTPUT = "released/"
+"""The folder of the release in command lines that are proposed."""
+
+_NO_ID = (
+    "an id for each row, so that a part that is drawn again is the same release (give --id NAME, "
+    "the column with an id for each row, or --id-from-row, or --id-from-content)"
+)
+_NO_TEXT = "the column of the texts (--field NAME)"
+_NO_OUTPUT = "a folder for the release (--output FOLDER)"
 
 ROLES = ("text", "id", "subject", "keep", "drop")
 """What a column can be."""
@@ -146,9 +158,6 @@ def _choose_subject(columns: Sequence[Column]) -> Column | None:
         c for c in columns if c.is_full and c.filled and (c.is_person or c.type in _SUBJECT_TYPES)
     ]
     return min(persons, key=lambda c: (c.distinct == c.filled, not c.is_person), default=None)
-
-
-_SUBJECT_TYPES = ("ID", "HANDLE", "EMAIL", "PERSON", "MEDICAL_RECORD", "NATIONAL_ID", "ACCOUNT")
 
 
 def _may_be_label(column: Column) -> bool:
@@ -283,15 +292,6 @@ def _find_wrong_names(profile: FileProfile, options: RowOptions) -> dict[str, st
             hint = f", did you mean {near!r}?" if near else "."
             result[name] = f"no column {quote(name)} ({options.find_option(name)}){hint}"
     return result
-
-
-_NO_ID = (
-    "an id for each row, so that a part that is drawn again is the same release (give --id NAME, "
-    "the column with an id for each row, or --id-from-row, or --id-from-content)"
-)
-_NO_TEXT = "the column of the texts (--field NAME)"
-_NO_OUTPUT = "a folder for the release (--output FOLDER)"
-OUTPUT = "released/"
 
 
 def _list_missing(

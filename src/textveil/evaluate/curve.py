@@ -27,6 +27,9 @@ from textveil.table import EmbeddingTable
 FACTORS = (1 / 4, 1 / 2, math.sqrt(1 / 2), 1.0, math.sqrt(2), 2.0, 4.0)
 """The multiples of all budgets at which a curve has points."""
 
+SHORT_FACTORS = (1 / 4, 1 / 2, 1.0, 2.0, 4.0)
+"""The multiples for one short text that somebody waits for."""
+
 FEW_FACTORS = (1 / 2, 1.0, 2.0)
 """The multiples where one point takes long."""
 

@@ -6,7 +6,6 @@ Not here: what is demonstrated (`cli.demo`).
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from html import escape
 
 from textveil.evaluate.curve import CurvePoint
@@ -19,25 +18,12 @@ from textveil.render.picture import PICTURE_CSS
 from textveil.render.risk import PAGE_CSS, render_texts
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Letter:
-    """A letter with its release and risk. Secret, unless it is invented.
-
-    Attributes:
-        result: the release.
-        risks: what an attacker recovers.
-        curve: the same at other budgets.
-    """
-
-    result: Result
-    risks: Sequence[Risk] = field(repr=False)
-    curve: Sequence[CurvePoint] = field(repr=False)
-
-
 def render_page(
     prompt: Mapping[str, Sequence[tuple[str, str]]],
     hidden: str,
-    letter: Letter,
+    letter: Result,
+    risks: Sequence[Risk],
+    curve: Sequence[CurvePoint],
     mechanisms: tuple[Sequence[str], Sequence[Sequence[str]], str],
 ) -> str:
     """Builds the page.
@@ -45,7 +31,9 @@ def render_page(
     Args:
         prompt: texts by their titles, in pieces with a type; "" for words that are not hidden.
         hidden: a sentence on what was hidden.
-        letter: the letter.
+        letter: the release of the letter.
+        risks: what an attacker recovers of it.
+        curve: the same at other budgets.
         mechanisms: the head of a table, its rows, and a remark.
     """
     steps = "".join(
@@ -58,10 +46,10 @@ def render_page(
 <div class="sides">{steps}</div>
 <p>{escape(hidden)}</p>
 <h2>2. Privatize a text</h2>
-<p>{escape(describe_risk(letter.risks))}</p>
-{render_texts(letter.risks, [letter.result.private])}
-{render_curve(letter.curve)}
-{pages.render_statement(letter.result.guarantee)}
+<p>{escape(describe_risk(risks))}</p>
+{render_texts(risks, [letter.private])}
+{render_curve(curve)}
+{pages.render_statement(letter.guarantee)}
 <h2>3. Mechanisms, each on the same letter</h2>
 <div class="wide">{pages.render_table(head, rows)}</div>
 <p class="how">{escape(remark).replace("`", "")}</p>"""

@@ -44,6 +44,7 @@ TIMEOUT_SECONDS, RETRIES = 10, 4
 
 LOCK_SECONDS, LOCK_WAIT_SECONDS = 60, 0.005
 """Seconds for which a transaction may lock a session, and between two looks of those who wait."""
+
 VERSION_BYTES = 7
 """Bytes of a version. It is drawn: a server that lost commits never has a known one again."""
 

@@ -20,7 +20,7 @@ from pydantic import BaseModel, Field, ValidationError
 from textveil.config import Config
 from textveil.errors import InputError, LimitReached, StoreError, TextveilError, quote_path
 from textveil.evaluate.attack import Case, ProgressCallback
-from textveil.evaluate.curve import compute_curve
+from textveil.evaluate.curve import SHORT_FACTORS, compute_curve
 from textveil.evaluate.risk import assess, check_risk_options, describe_public_attackers
 from textveil.gateway.api_routes import RouteEndpoint, answer
 from textveil.gateway.errors import RequestError
@@ -62,9 +62,6 @@ MAX_ACCOUNTS = 100
 
 MAX_CURVE_WORDS = 400
 """Maximal number of words of a prompt for which the risk at other budgets is computed."""
-
-CURVE_FACTORS = (1 / 4, 1 / 2, 1.0, 2.0, 4.0)
-"""Multiples of the budgets at which it is computed."""
 
 PAGE_FILES = {"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"}
 
@@ -457,7 +454,7 @@ def _compute_release_curve(
         risks,
         release.result.guarantee,
         prior=name,
-        factors=CURVE_FACTORS,
+        factors=SHORT_FACTORS,
         report=report,
     )
     return dump_curve(points)
