@@ -104,6 +104,7 @@ def test_the_page_has_all_three_parts_and_loads_nothing(monkeypatch):
     table = load_table()
     monkeypatch.setattr("textveil.evaluate.curve.compute_curve", lambda *_, **__: [])
     monkeypatch.setattr("textveil.evaluate.risk.check_risk_options", lambda _: "unigram")
+    monkeypatch.setattr(demo, "read_letter", lambda: "Dear Julia, the rent is still open.")
     prompt, letter = demo.run_prompt(table, 1), demo.run_letter(table, 1)
     shown = demo.Demonstration(
         prompt=prompt, letter=letter, rows=[("noise", "80", "132.1", "3 of 9")]
