@@ -154,8 +154,8 @@ def test_what_is_forgotten_cannot_be_read_in_a_copy_of_the_server(redis):
         assert store.forget("anna") == 2
 
 
-@pytest.mark.parametrize("option", [("mechanism.name", "rankcape"), ("names.types", ["all"])])
-def test_gateways_that_draw_are_refused_at_their_start(redis, option):
+@pytest.mark.parametrize("drawing", [{"profile": "strict"}, {"options": {"names.types": ["all"]}}])
+def test_gateways_that_draw_are_refused_at_their_start(redis, drawing):
     """By configuration, so that no request is lost; one that hides is served."""
     pytest.importorskip("starlette", reason="the extra `gateway` is not installed")
     pytest.importorskip("mcp", reason="the extra `mcp` is not installed")
@@ -163,7 +163,6 @@ def test_gateways_that_draw_are_refused_at_their_start(redis, option):
     from textveil.gateway.policy.policy import PolicyRule
 
     address, every_tool = "http://127.0.0.1:9/v1", Policy(tools=("*",))
-    rule = PolicyRule(models=("m",), options=dict([option]))
     with RedisStore(redis) as store:
 
         def serve_tools(policy):
@@ -181,9 +180,9 @@ def test_gateways_that_draw_are_refused_at_their_start(redis, option):
         for make in (serve_tools, serve):
             make(Policy(upstream=address))
             with pytest.raises(ConfigError, match="drawn, and a store in Redis keeps no ledger"):
-                make(Policy(upstream=address, options=rule.options))
+                make(Policy(upstream=address, **drawing))
         with pytest.raises(ConfigError, match="drawn, and a store in Redis keeps no ledger"):
-            serve(Policy(upstream=address, rules=(rule,)))
+            serve(Policy(upstream=address, rules=(PolicyRule(models=("m",), **drawing),)))
 
 
 # ---- forgetting ----------------------------------------------------------------------------------
