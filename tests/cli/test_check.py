@@ -171,6 +171,7 @@ def test_a_name_with_a_line_end_forges_no_line(run, folder):
     (folder / os.fsdecode(name)).write_text(CANARY)
     assert run(".")[1] == "a\\x0a\\xff\\x1b[1m.txt:1:1: EMAIL\n"
     assert run(".", "--report", "github")[1].count("\n") == 1
+    assert "a%0A%FF%1B%5B1m.txt" in run(".", "--report", "sarif")[1]
 
 
 # ---- the baseline --------------------------------------------------------------------------------
