@@ -1,10 +1,12 @@
 """protect --check: places in files and never values; what a baseline accepts; exit status; the hook and the action."""
 
+import base64
 import json
 import os
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -55,6 +57,7 @@ def test_places_are_printed_and_the_exit_status_says_whether_there_are_any(run, 
 def test_bytes_of_other_encodings_are_checked_and_binary_files_named(run, folder):
     (folder / "latin.txt").write_bytes("René\n".encode("latin-1") + CANARY.encode())
     (folder / "wide.txt").write_text(f"René\n{CANARY}", encoding="utf-16")
+    (folder / "wider.txt").write_text(f"René\n{CANARY}", encoding="utf-32")
     (folder / "mark.txt").write_text(f"\ufeff{CANARY}", encoding="utf-8")
     (folder / "a.bin").write_bytes(CANARY.encode() + b"\0")
     (folder / "a.csv.gz").write_bytes(b"\x1f\x8b")
@@ -62,10 +65,10 @@ def test_bytes_of_other_encodings_are_checked_and_binary_files_named(run, folder
     code, out, err = run(".")
     assert (code, out) == (
         1,
-        "latin.txt:2:1: EMAIL\nmark.txt:1:1: EMAIL\nwide.txt:2:1: EMAIL\n",
+        "latin.txt:2:1: EMAIL\nmark.txt:1:1: EMAIL\nwide.txt:2:1: EMAIL\nwider.txt:2:1: EMAIL\n",
     )
     assert err.count("is binary or compressed, and not checked\n") == 2
-    assert "3 private values in 3 of 4 files." in err
+    assert "4 private values in 4 of 5 files." in err
 
 
 @pytest.mark.parametrize("joint", ["\n", " "])
@@ -89,6 +92,53 @@ def test_a_long_file_is_read_in_pieces_and_nothing_is_cut_in_two(folder, monkeyp
         assert list_places() == whole
     monkeypatch.setattr(check, "OVERLAP_CHARACTERS", 0)
     assert list_places() != whole, "pieces that do not overlap cut values in two"
+
+
+def test_later_pieces_are_read_under_the_names_of_columns(folder, monkeypatch):
+    """A row far below its header is found as in a short file, with its own place."""
+    rows = "".join(f"{i},,,is ok\n" for i in range(100)) + "9001,Stone,84213377,is ok\n"
+    (folder / "a.csv").write_text(f"id,last_name,patient_id,status\n{rows}")
+    protector = Protector("prompt")
+
+    def list_places():
+        ((_, places),) = check.find_places(protector, ["a.csv"])
+        return {place.line: place.column for place in places if place.type == "MEDICAL_RECORD"}
+
+    whole = list_places()
+    assert whole == {102: 12}
+    monkeypatch.setattr(check, "PIECE_CHARACTERS", 400)
+    monkeypatch.setattr(check, "OVERLAP_CHARACTERS", 100)
+    assert list_places() == whole
+    monkeypatch.setattr(check, "_find_head", lambda _: "")
+    assert list_places() != whole, "without its header a number is no record"
+
+
+def test_encoded_data_is_not_cut_in_two(folder, monkeypatch):
+    filler = b"nothing here to see " * 20
+    for i in range(4):
+        text = filler + b" " * i + CANARY.encode() + b" " + filler
+        (folder / f"{i}.txt").write_text("see " + base64.b64encode(text).decode() + "\nthe end")
+    protector = Protector(protect={"detectors": ["patterns"]})
+    monkeypatch.setattr(check, "PIECE_CHARACTERS", 546)
+    monkeypatch.setattr(check, "OVERLAP_CHARACTERS", 60)
+
+    def list_lines():
+        results = check.find_places(protector, [f"{i}.txt" for i in range(4)])
+        return [place.line for _, places in results for place in places]
+
+    assert list_lines() == [1] * 4
+    monkeypatch.setattr(check, "_may_end", lambda _: True)
+    assert list_lines() != [1] * 4, "half of it tells nothing to a decoder"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="has no named pipes")
+def test_all_that_a_pipe_gives_is_checked(run, folder):
+    """As of `--check <(command)`: what was read to see its encoding is not lost."""
+    os.mkfifo("pipe")
+    writer = threading.Thread(target=(folder / "pipe").write_text, args=(f"{CANARY}\n",))
+    writer.start()
+    assert run("pipe")[:2] == (1, "pipe:1:1: EMAIL\n")
+    writer.join()
 
 
 def test_the_other_forms(run, folder):
@@ -121,6 +171,7 @@ def test_a_name_with_a_line_end_forges_no_line(run, folder):
     (folder / os.fsdecode(name)).write_text(CANARY)
     assert run(".")[1] == "a\\x0a\\xff\\x1b[1m.txt:1:1: EMAIL\n"
     assert run(".", "--report", "github")[1].count("\n") == 1
+    assert "a%0A%FF%1B%5B1m.txt" in run(".", "--report", "sarif")[1]
 
 
 # ---- the baseline --------------------------------------------------------------------------------
@@ -161,6 +212,8 @@ def test_nothing_in_a_baseline_follows_from_a_value(run, folder, monkeypatch):
     first = write("+1 202 555 0136")
     assert len(json.loads(first)["files"]["a.txt"]) == 2
     assert write("+49 30 901820") == first
+    contexts = {key.split()[1] for key in json.loads(first)["files"]["a.txt"]}
+    assert len(contexts) == 1, "8 bits of each would be enough to confirm a guess at the line"
     monkeypatch.setattr(
         check, "_digest_context", lambda text, finding, _: text[finding.start : finding.end][-2:]
     )

@@ -162,7 +162,9 @@ def _format_sarif(places: Sequence["FilePlace"]) -> str:
             "locations": [
                 {
                     "physicalLocation": {
-                        "artifactLocation": {"uri": quote(place.file.replace(os.sep, "/"))},
+                        "artifactLocation": {
+                            "uri": quote(os.fsencode(place.file.replace(os.sep, "/")))
+                        },
                         "region": {
                             "startLine": place.line,
                             "startColumn": place.column,

@@ -12,9 +12,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
+from io import TextIOWrapper
 from itertools import tee
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TextIO
 
 from textveil.errors import ConfigError, InputError, quote_file
 from textveil.files import formats, text_streams
@@ -29,6 +30,12 @@ OVERLAP_CHARACTERS = 8_000
 
 CONTEXT_CHARACTERS = 100
 """Characters on each side of a finding, within its lines, by which a baseline knows it again."""
+
+MAX_PIECE_CHARACTERS = 1_000_000
+"""Characters to which a piece grows where there is no space to end it, as in encoded data."""
+
+HEAD_CHARACTERS = 4_000
+"""Most characters of a first line that is put before each piece, because it may name columns."""
 
 FIRST_BYTES = 8_192
 """Bytes in which a null byte shows that a file is no text."""
@@ -69,7 +76,8 @@ class FilePlace:
 class Piece(NamedTuple):
     """A piece of a file, `start` characters and `lines` line ends behind its beginning.
 
-    What begins in its last `overlap` characters stands in the next piece, too.
+    What begins in its last `overlap` characters stands in the next piece, too. The first `head`
+    characters of its text are not its own: they are the first line of a table.
     """
 
     file: str
@@ -78,6 +86,7 @@ class Piece(NamedTuple):
     lines: int
     column: int
     overlap: int
+    head: int = 0
 
 
 def list_files(paths: Iterable[str]) -> Iterator[str]:
@@ -111,30 +120,56 @@ def read_pieces(path: str) -> Iterator[Piece]:
         InputError: it cannot be read.
     """
     try:
-        with open(path, "rb") as file:
-            encoding = _find_encoding(path, file.read(FIRST_BYTES))
-        if encoding is None:
-            return
-        text, start, lines, column = "", 0, 0, 1
-        with open(path, encoding=encoding, errors="textveil.latin1", newline="") as stream:
-            following = stream.read(PIECE_CHARACTERS)
-            while True:
-                text += following
-                following = stream.read(PIECE_CHARACTERS)
-                overlap = min(OVERLAP_CHARACTERS, len(text) - 1) if following else 0
-                yield Piece(path, text, start, lines, column, overlap)
-                cut = len(text) - overlap
-                before, text = text[:cut], text[cut:]
-                start, lines = start + cut, lines + before.count("\n")
-                column = len(before) - before.rfind("\n") if "\n" in before else column + cut
-                if not following:
-                    return
+        with open(path, "rb") as file:  # once: what a pipe has given does not come again
+            encoding = _find_encoding(path, file.peek(FIRST_BYTES)[:FIRST_BYTES])
+            if encoding is not None:
+                stream = TextIOWrapper(
+                    file, encoding=encoding, errors="textveil.latin1", newline=""
+                )
+                yield from _cut(path, stream)
     except OSError as error:
         raise InputError(f"{quote_file(path)} cannot be read: {error.strerror}") from None
 
 
+def _cut(path: str, stream: TextIO) -> Iterator[Piece]:
+    """Cuts a text into overlapping pieces."""
+    text, head, start, lines, column = "", "", 0, 0, 1
+    following = stream.read(PIECE_CHARACTERS)
+    while True:
+        text += following
+        following = stream.read(PIECE_CHARACTERS)
+        # A part of encoded data could not be decoded.
+        while following and not _may_end(text):
+            text, following = text + following, stream.read(PIECE_CHARACTERS)
+        overlap = min(OVERLAP_CHARACTERS, len(text) - 1) if following else 0
+        # From a whole line on, so that a row of a table is one.
+        line_end = text.find("\n", len(text) - overlap, len(text) - overlap // 2)
+        overlap = overlap if line_end < 0 else len(text) - line_end - 1
+        before = head if column == 1 else ""
+        yield Piece(path, before + text, start, lines, column, overlap, len(before))
+        head = head if start else _find_head(text)
+        cut = len(text) - overlap
+        before, text = text[:cut], text[cut:]
+        start, lines = start + cut, lines + before.count("\n")
+        column = len(before) - before.rfind("\n") if "\n" in before else column + cut
+        if not following:
+            return
+
+
+def _may_end(text: str) -> bool:
+    return len(text) >= MAX_PIECE_CHARACTERS or " " in text[-OVERLAP_CHARACTERS:]
+
+
+def _find_head(text: str) -> str:
+    """Returns the first line of a text, if it may name the columns of a table."""
+    line, end, _ = text[:HEAD_CHARACTERS].partition("\n")
+    return line + end if end and any(sign in line for sign in "\t|;,") else ""
+
+
 def _find_encoding(path: str, first: bytes) -> str | None:
     """Finds the encoding of a file by its first bytes; None if it is no text."""
+    if first.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+        return "utf-32"
     if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
     return None if b"\0" in first or formats.is_packed(path) else "utf-8-sig"
@@ -189,8 +224,13 @@ def find_places(
             places, earlier, file = [], [], piece.file
         # one at the rim may be cut off: the next piece has it whole
         overlap, rim = len(piece.text) - piece.overlap, len(piece.text) - piece.overlap // 2
-        hidden = [f for f in findings if f.hidden and not overlap <= f.start < f.end > rim]
-        spans = [(piece.start + finding.start, piece.start + finding.end) for finding in hidden]
+        hidden = [
+            f
+            for f in findings
+            if f.hidden and f.start >= piece.head and not overlap <= f.start < f.end > rim
+        ]
+        shift = piece.start - piece.head
+        spans = [(shift + finding.start, shift + finding.end) for finding in hidden]
         places += [
             place
             for place, (start, end) in zip(_locate(piece, hidden), spans, strict=True)
@@ -204,7 +244,8 @@ def find_places(
 def _locate(piece: Piece, findings: Sequence[Finding]) -> list[FilePlace]:
     """Returns the places of findings in a piece of a file."""
     text = piece.text
-    starts = [0, *(i + 1 for i, character in enumerate(text) if character == "\n")]
+    ends = (i + 1 for i, character in enumerate(text) if character == "\n")
+    starts = [piece.head, *(start for start in ends if start > piece.head)]
 
     def locate(offset: int) -> tuple[int, int]:
         number = bisect_right(starts, offset) - 1
@@ -240,11 +281,13 @@ def _digest_context(text: str, finding: Finding, findings: Sequence[Finding]) ->
     for other in findings:
         if other.end <= begin or other.start >= end:
             continue
-        gap = text[offset : max(offset, other.start)]
-        name = f"<{other.type}>" if other is not finding else "\0"
-        left, offset = f"{left}{gap}{name}", max(offset, other.end)
-    left, _, right = f"{left}{text[offset:end]}".partition("\0")
-    nearby = f"{left[-CONTEXT_CHARACTERS:]}\0{right[:CONTEXT_CHARACTERS]}"
+        left, offset = f"{left}{text[offset : max(offset, other.start)]}", max(offset, other.end)
+        if other is finding:
+            left, right = "", left
+        left += f"<{other.type}>"
+    left, right = right, left + text[offset:end]
+    # Alike for all of a short line, so that together they tell no more than one of them.
+    nearby = left[-CONTEXT_CHARACTERS:] + right[: CONTEXT_CHARACTERS + len(finding.type)]
     words = " ".join(nearby.split())
     return sha256(words.encode("utf-8", "surrogatepass")).hexdigest()[:2]
 
