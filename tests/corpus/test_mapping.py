@@ -13,6 +13,7 @@ import pytest
 from tests.corpus.disturbed import Disturbed, Doubled
 from tests.lanes import first_of_each
 
+from textveil import cli
 from textveil.config import layers
 from textveil.corpus import RowOptions, finish, mapping, part_worker, runs, verify
 from textveil.corpus.executors import LocalExecutor
@@ -141,7 +142,19 @@ def test_by_default_they_are_counted_in_each_row_and_nothing_is_kept(
     assert not (tmp_path / "veil.db").exists()
 
 
-def test_what_they_stand_for_is_kept_for_each_subject(rows, tmp_path, url):
+def test_the_store_may_stand_in_a_file_that_the_environment_names(rows, tmp_path, url, monkeypatch):
+    (tmp_path / "url").write_text(url + "\n")
+    (tmp_path / "url").chmod(0o600)
+    monkeypatch.setenv("TEXTVEIL_STORE_FILE", str(tmp_path / "url"))
+    command = ["corpus", "run", str(rows), "--output", str(tmp_path / "out"), "--id", "n"]
+    command += ["--field", "text", "--subject", "who", "--others", "drop", "--profile", "prompt"]
+    assert cli.main([*command, "--placeholders", "subject", "--session", "kept"]) == 0
+    assert sorted(sessions(url)) == [(f"s{n}", "kept") for n in range(4)]
+
+
+@pytest.mark.parametrize("kind", ["SQLite", "Redis"])
+def test_what_they_stand_for_is_kept_for_each_subject(rows, tmp_path, kind, request):
+    url = request.getfixturevalue("url" if kind == "SQLite" else "redis")
     done = run(rows, tmp_path / "out", session="kept", store=url)
     assert restored(tmp_path / "out", url) == originals(rows)
     kept = sessions(url)
