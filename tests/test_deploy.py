@@ -62,7 +62,9 @@ def test_each_configuration_is_one(name, tmp_path, capsys):
         secret = tmp_path / Path(path).name
         secret.write_text("sqlite:///veil.db\n" if path.endswith("url") else "ab" * 32)
         secret.chmod(0o600)
-    written = json.dumps(config).replace("/run/secrets/textveil/", "").replace("/run/secrets/", "")
+    written = json.dumps(config)
+    for place in ("/run/secrets/textveil/", "/run/secrets/", "/data/"):
+        written = written.replace(place, f"{tmp_path}/")
     (tmp_path / "gateway.yaml").write_text(written)
     assert cli.main(["gateway", "check", str(tmp_path / "gateway.yaml")]) == 0
     assert capsys.readouterr().err == ""

@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -48,10 +49,17 @@ def test_places_are_printed_and_the_exit_status_says_whether_there_are_any(run, 
     (folder / "clean.md").write_text("Nothing here.\n")
     code, out, err = run("a.txt", "b", "clean.md", "a.txt")
     assert (code, out) == (1, "a.txt:2:10: EMAIL\na.txt:3:1: EMAIL\nb/c.py:2:11: EMAIL\n")
-    assert err.startswith("3 private values in 2 of 3 files. ")
+    assert err.startswith(
+        "3 files checked, 1 hidden file or folder not: 3 private values in 2 files. "
+    )
     code, out, err = run("clean.md")
     assert (code, out) == (0, "")
-    assert err.startswith("Nothing was found in 1 file; ")
+    assert err.startswith("1 file checked: nothing was found; ")
+    (folder / ".git").mkdir()
+    (folder / ".git" / "config").write_text(CANARY)
+    (folder / ".env").write_text(CANARY)
+    assert run(".")[2].startswith("3 files checked, 3 hidden files or folders not: ")
+    assert run(".env")[:2] == (1, ".env:1:1: EMAIL\n")
 
 
 def test_bytes_of_other_encodings_are_checked_and_binary_files_named(run, folder):
@@ -68,7 +76,7 @@ def test_bytes_of_other_encodings_are_checked_and_binary_files_named(run, folder
         "latin.txt:2:1: EMAIL\nmark.txt:1:1: EMAIL\nwide.txt:2:1: EMAIL\nwider.txt:2:1: EMAIL\n",
     )
     assert err.count("is binary or compressed, and not checked\n") == 2
-    assert "4 private values in 4 of 5 files." in err
+    assert "5 files checked: 4 private values in 4 files." in err
 
 
 @pytest.mark.parametrize("joint", ["\n", " "])
@@ -182,10 +190,18 @@ def test_a_baseline_accepts_places_and_new_ones_are_reported(run, folder):
     file.write_text(f"id,mail\n1,{CANARY}\n2,{CANARY}\n")
     code, _, err = run("a.csv", "--baseline", baseline, "--accept")
     assert (code, err) == (0, "2 places accepted in 1 file.\n")
-    assert run("a.csv", "--baseline", baseline)[0] == 0
+    code, _, err = run("a.csv", "--baseline", baseline)
+    assert (code, err.partition(";")[0]) == (
+        0,
+        "1 file checked: nothing new, and 2 places accepted",
+    )
     # lines move, another is added
     file.write_text(f"id,mail\n0,none\n1,{CANARY}\n2,{CANARY}\n3,new@firma.org\n")
-    assert run("a.csv", "--baseline", baseline)[:2] == (1, "a.csv:5:3: EMAIL\n")
+    code, out, err = run("a.csv", "--baseline", baseline)
+    assert (code, out) == (1, "a.csv:5:3: EMAIL\n")
+    assert err.startswith(
+        "1 file checked: 1 private value in 1 file, and 2 places accepted. `textveil find FILE`"
+    )
     # in a place that reads otherwise, a value is not accepted
     file.write_text(f"name,mail\nOlga,{CANARY}\n")
     assert run("a.csv", "--baseline", baseline)[0] == 1
@@ -309,13 +325,31 @@ def repository(folder, monkeypatch):
     return folder / "work"
 
 
+def list_documented_hooks():
+    """The configurations of pre-commit in the page."""
+    page = (ROOT / "docs" / "do" / "check.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```yaml\n(repos:\n.*?)```", page, re.DOTALL)
+    return [yaml.safe_load(block)["repos"][0] for block in blocks]
+
+
+def test_the_page_has_the_hook_that_is_published():
+    """Whoever has installed textveil writes it out, and the page says what."""
+    (published,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
+    local, other = list_documented_hooks()
+    (hook,) = local["hooks"]
+    assert local["repo"] == "local"
+    assert hook.pop("args") == ["--baseline", "accepted.json"]
+    assert hook.pop("language") == "system"
+    assert hook == {name: published[name] for name in hook}
+    assert published.keys() - hook.keys() == {"description", "language"}
+    assert [each["id"] for each in other["hooks"]] == [published["id"]]
+
+
 @pytest.mark.slow
 def test_the_hook_of_pre_commit_refuses_a_commit(repository):
-    """The hook as it is published, but that textveil is not installed anew."""
+    """The hook as the page has it for whoever has installed textveil."""
     pytest.importorskip("pre_commit")
-    (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
-    hook |= {"language": "system", "args": ["--baseline", "accepted.json"]}
-    config = {"repos": [{"repo": "local", "hooks": [hook]}]}
+    config = {"repos": [list_documented_hooks()[0]]}
     (repository / ".pre-commit-config.yaml").write_text(yaml.safe_dump(config))
     (repository / "accepted.json").write_text('{"version": 1, "files": {}}')
     subprocess.run([sys.executable, "-m", "pre_commit", "install"], check=True, capture_output=True)

@@ -158,3 +158,11 @@ def test_every_profile_is_listed():
     assert option_sources.read_profile("paper-noise").values["mechanism.name"] == "noise"
     with pytest.raises(UnknownName, match="did you mean 'paper-polar'"):
         option_sources.read_profile("../paper-polar")
+
+
+def test_a_file_that_says_something_twice_is_refused(tmp_path):
+    """YAML itself takes the last, which may be the weaker one."""
+    path = tmp_path / "veil.yaml"
+    path.write_text("protect:\n  level: names\n  level: identifiers\n")
+    with pytest.raises(ConfigError, match="has 'level' twice, in lines 2 and 3"):
+        option_sources.read_file(path)

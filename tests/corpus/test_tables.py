@@ -242,8 +242,8 @@ def test_full_names():
         ((), ("--id NAME", "--field NAME", "--keep NAME", "--output FOLDER", "Columns: id, ")),
         (("--field", "comment", "-O", "out"), ("--id NAME", "5 fields")),
         (
-            ("--field", "coment", "--id", "idd", "--subject", "customr", "--keep", "star"),
-            ("'coment' (--field), did you mean 'comment'?", "'idd'", "'customr'", "'star'"),
+            ("--field", "commennt", "--id", "idd", "--subject", "customr", "--keep", "star"),
+            ("'commennt' (--field), did you mean 'comment'?", "'idd'", "'customr'", "'star'"),
         ),
         (("--id-from-row", "--field", "comment"), ("6 fields",)),
         (("--id", "id", "--field", "nothinglike", "--others", "drop"), ("'nothinglike'",)),

@@ -908,7 +908,7 @@ def test_the_policy_of_a_command(command, monkeypatch):
         (("--timeout", "0"), "timeout must be greater than 0"),
         (("--limit", "0"), "--limit needs BYTES"),
         (("--media", "maybe"), "--media"),
-        (("--port", "65536"), "--port needs N"),
+        (("--port", "65536"), "--port needs N from 0 to 65535;"),
         (("--host", "no-such-host.invalid", "--exposed"), "must be a free address of this machine"),
         (("-o", "words.oov=no"), "words.oov"),
         (("--upstream", f"http://{CANARY}@host/v1"), "must not hold a name or password"),

@@ -123,6 +123,9 @@ def test_a_gateway_runs_from_one_file_with_its_secrets_in_files(folder):
             # The policy in the file is read again; its server is not.
             write(WHOLE.replace("port: 0", "port: 1") + "  limit: 10\n", upstream.url)
             process.send_signal(signal.SIGHUP)
+            assert process.stderr.readline() == (
+                "textveil: a restart is needed for what changed in `gateway`: port\n"
+            )
             assert process.stderr.readline() == "textveil: the policy was read again\n"
             assert ask(url).status_code == 413
             process.terminate()
@@ -187,6 +190,34 @@ def test_files_are_looked_for_beside_the_file(folder, tmp_path):
     assert read("gateway: {store-keys: keyring}\npolicy: codex\n").defaults == {"policy": "codex"}
 
 
+@pytest.mark.parametrize(
+    ("url", "opened"),
+    [
+        ("sqlite:///veil.db?keep=30", "sqlite:///FOLDER/veil.db?keep=30"),
+        ("sqlite:////data/veil.db", "sqlite:////data/veil.db"),
+        ("sqlite:///:memory:", "sqlite:///:memory:"),
+        ("postgresql://host/veil", "postgresql://host/veil"),
+    ],
+)
+@pytest.mark.parametrize("in_file", [False, True])
+def test_a_store_is_looked_for_beside_the_file(folder, tmp_path, url, opened, in_file):
+    secret(folder, "url", url)
+    store = {"file": "secrets/url"} if in_file else url
+    config = read(json.dumps({"gateway": {"store": store}}))
+    assert config.defaults == {"store": opened.replace("FOLDER", str(tmp_path))}
+
+
+def test_a_gateway_without_a_policy_stays_when_it_is_told_to_read_it_again(folder):
+    path = write("gateway: {port: 0, upstream: 'http://127.0.0.1:9/v1', metrics: all}\n")
+    with running("--config", path, TEXTVEIL_MECHANISM__NAME="placeholder") as (process, url):
+        process.stderr.readline()  # the playground
+        process.send_signal(signal.SIGHUP)
+        assert process.stderr.readline() == (
+            "textveil: the policy was not changed: there is none, and other options need a restart\n"
+        )
+        assert httpx.get(f"{url}/health").status_code == 200
+
+
 def test_check_describes_a_file_with_and_without_a_policy(folder, capsys):
     assert cli.main(["gateway", "check", write(WHOLE)]) == 0
     out, err = capsys.readouterr()
@@ -196,6 +227,20 @@ def test_check_describes_a_file_with_and_without_a_policy(folder, capsys):
     out, err = capsys.readouterr()
     assert "profile prompt, level names" in out
     assert "9 seconds to answer" in out
+    assert out.splitlines()[-3:] == [
+        "The gateway listens on 127.0.0.1, port 8600.",
+        "Released messages are kept in memory for a day.",
+        "Requests are not logged.",
+    ]
+    path = write(
+        "gateway: {upstream: 'http://h/v1', store: 'sqlite:///a.db', audit-log: a.jsonl}\n"
+    )
+    assert cli.main(["gateway", "check", path]) == 0
+    assert capsys.readouterr().out.splitlines()[-2:] == [
+        f"Released messages are kept in {folder}/a.db.",
+        f"Requests are logged in {folder}/a.jsonl.",
+    ]
+    assert not (folder / "a.db").exists()
     assert CANARY not in out + err
 
 
@@ -212,9 +257,18 @@ def test_keys_are_those_of_the_policy_in_the_file(folder, capsys):
 WRONG = {
     "gateway: {prot: 1}": "veil.yaml:1: gateway.prot: no option is named 'prot'; did you mean 'port'?",
     "gateway: {tls_cert: a}": "veil.yaml:1: gateway.tls_cert: no option is named 'tls_cert'; did you mean",
-    "gateway:\n  port: high": "veil.yaml:2: gateway.port: needs N, as after --port",
-    "gateway:\n  port: 70000": "veil.yaml:2: gateway.port: needs N, as after --port",
-    "gateway:\n  port: true": "veil.yaml:2: gateway.port: needs N, as after --port",
+    "gateway:\n  port: high": "veil.yaml:2: gateway.port: needs N from 0 to 65535, as after --port",
+    "gateway:\n  port: 70000": "veil.yaml:2: gateway.port: needs N from 0 to 65535, as after --port",
+    "gateway:\n  port: true": "veil.yaml:2: gateway.port: needs N from 0 to 65535, as after --port",
+    "gateway: {workers: 0}": "veil.yaml:1: gateway.workers: needs N of at least 1, as after --workers",
+    "gateway: {port: 1}\nupstream: 'http://h/v1'": (
+        "veil.yaml:2: upstream: write it under `gateway` or `policy`"
+    ),
+    "policy: {level: names}\ntls-key: a": "veil.yaml:2: tls-key: write it under `gateway`",
+    "policy: {level: names}\npolcy: {}": (
+        "veil.yaml:2: no option is named 'polcy'; did you mean 'policy'?"
+    ),
+    "gateway: {port: 1, port: 2}": "the file 'veil.yaml' has 'port' twice, in lines 1 and 1",
     "gateway: {metrics: some}": "veil.yaml:1: gateway.metrics: needs local|all|off, as after --metrics",
     "gateway: {exposed: 1}": "veil.yaml:1: gateway.exposed: must be true or false",
     "gateway: {allow-host: a}": "veil.yaml:1: gateway.allow-host: must be a list, each NAME",
@@ -254,6 +308,20 @@ def test_what_is_wrong_is_told_by_its_path(folder, capsys, content):
             .startswith(WRONG[content])
         )
         assert CANARY not in line
+
+
+def test_check_lists_all_faults_of_a_file_at_once(folder, capsys):
+    path = write(
+        "gateway:\n  prot: 1\n  store: sqlite:///none/veil.db\n  audit-log: none/audit.jsonl\n"
+        "policy:\n  kyes: 1\n"
+    )
+    lines = [line.partition("veil.yaml:")[2] for line in said(capsys, "check", path)]
+    assert lines == [
+        "2: gateway.prot: no option is named 'prot'; did you mean 'port'?",
+        "3: gateway.store: must be a file in an existing folder",
+        "4: gateway.audit-log: must be a file in an existing folder",
+        "6: no option is named 'kyes'; did you mean 'keys'?",
+    ]
 
 
 def test_a_policy_does_not_name_itself(folder, capsys):

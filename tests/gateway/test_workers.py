@@ -22,6 +22,7 @@ from tests.gateway.test_operations import CANARY, KEY, lines, samples, until
 from tests.lanes import first_of_each
 
 from textveil import cli
+from textveil.gateway import ServingOptions
 from textveil.gateway.serve.process import FINAL_SECONDS
 from textveil.gateway.serve.workers import KILL_SECONDS
 
@@ -471,8 +472,9 @@ def test_the_unit_starts_reads_its_policy_again_and_stops(tmp_path):
             assert running.wait(float(service["TimeoutStopSec"])) == 0
         finally:
             running.kill()
-    grace = float(arguments[arguments.index("--grace") + 1])
-    assert float(service["TimeoutStopSec"]) > grace + KILL_SECONDS + FINAL_SECONDS
+    # Options of the server are the file's: on the command line they would win.
+    assert arguments == ["gateway", "--config", f"{tmp_path}/gateway.yaml"]
+    assert float(service["TimeoutStopSec"]) > ServingOptions().grace + KILL_SECONDS + FINAL_SECONDS
     assert {each.name for each in tmp_path.iterdir()} >= {"audit.jsonl", "keys", "veil.db"}
 
 

@@ -62,8 +62,9 @@ def run_check(
     from textveil.pipeline import Protector
 
     accepted = None if baseline is None else Baseline(baseline, is_new=accept)
-    files = list(dict.fromkeys(list_files(paths)))
-    protector, unmeasured, skipped = Protector.from_config(config), set[str](), list[str]()
+    protector, unmeasured = Protector.from_config(config), set[str]()
+    skipped, hidden = list[str](), list[str]()
+    files = list(dict.fromkeys(list_files(paths, hidden.append)))
     results = find_places(
         protector,
         files,
@@ -98,20 +99,26 @@ def run_check(
         console.note(f"textveil: warning: {_spell(name)} is binary or compressed, and not checked")
     if unmeasured:
         say_unmeasured(unmeasured, strict=config.protect.unmeasured == "strict")
-    checked = _count(len(places_by_file), "file")
+    # Others may run in the same hook, each with some of the files.
+    start = f"{_count(len(places_by_file), 'file')} checked"
+    if hidden:
+        start += f", {_count(len(hidden), 'hidden file or folder', 'hidden files or folders')} not"
+    known = sum(map(len, places_by_file.values())) - len(new_places)
+    more = f", and {_count(known, 'place')} accepted" if known else ""
     if not new_places:
-        console.note(f"Nothing was found in {checked}; there may still be something private there.")
+        what = f"nothing new{more}" if known else "nothing was found"
+        console.note(f"{start}: {what}; there may still be something private there.")
         return
-    number = len({place.file for place in new_places})
+    where = _count(len({place.file for place in new_places}), "file")
     console.note(
-        f"{_count(len(new_places), 'private value')} in {number:,} of {checked}. `textveil find "
+        f"{start}: {_count(len(new_places), 'private value')} in {where}{more}. `textveil find "
         "FILE` shows values and reasons; --baseline FILE --accept accepts them."
     )
     raise typer.Exit(1)
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+def _count(number: int, noun: str, nouns: str = "") -> str:
+    return f"{number:,} {noun if number == 1 else nouns or f'{noun}s'}"
 
 
 def _spell(path: str) -> str:

@@ -228,7 +228,7 @@ def _explain_usage(error: Any, command: Any, path: str, arguments: Sequence[str]
     parameter = getattr(error, "param", None)
     if parameter is not None:
         option = next((flag for flag in parameter.opts if flag.startswith("-")), None)
-        value = parameter.metavar or parameter.name
+        value = describe_value(parameter)
         if option is None or type(error).__name__ == "MissingParameter":
             return (
                 f"{path} needs {value if option is None else f'{option} {value}'}; see `{path} "
@@ -241,6 +241,15 @@ def _explain_usage(error: Any, command: Any, path: str, arguments: Sequence[str]
         return f"{path} takes one argument after --; options first, then -- and the text"
     files = "; for files of rows use `textveil corpus run`" if path == "textveil privatize" else ""
     return f"{path} takes one argument; put a text of several words in quotes{files}"
+
+
+def describe_value(parameter: Any) -> str:
+    """Says which values a parameter takes: "N from 0 to 65535"."""
+    takes = parameter.metavar or parameter.name
+    low, high = (getattr(parameter, name, None) for name in ("min", "max"))
+    if low is None:
+        return f"{takes}" if high is None else f"{takes} of at most {high:g}"
+    return f"{takes} of at least {low:g}" if high is None else f"{takes} from {low} to {high}"
 
 
 def _list_commands(command: Any) -> list[str]:

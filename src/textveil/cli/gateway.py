@@ -7,7 +7,8 @@ Not here: what it does (`gateway`).
 
 import json
 import os
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,6 +22,7 @@ from textveil.cli.gateway_config import (
     GatewayConfig,
     build_schema,
     has_text_options,
+    read_server_options,
     read_tls,
 )
 from textveil.cli.sessions import format_time
@@ -184,11 +186,21 @@ def serve(
     if tls_files := read_tls(tls_cert, tls_key):
         said["tls"] = tls_files
 
+    server_options = read_server_options(typed.file)
+    has_file = policy is not None or typed.file is not None
+
     def read_checked_policy() -> Policy:
         """Reads the present policy, and refuses a faulty one.
 
         A policy that is refused at the start is refused later, too.
         """
+        options = read_server_options(typed.file)
+        if changed := [
+            str(name)
+            for name in {**server_options, **options}
+            if server_options.get(name) != options.get(name)
+        ]:
+            say(f"a restart is needed for what changed in `gateway`: {', '.join(changed)}")
         new_policy = Policy(**said) if policy is None else read_policy(policy, **said)
         if new_policy.upstream is None:
             raise ConfigError(
@@ -200,6 +212,9 @@ def serve(
         if workers > 1:
             _check_shared(new_policy, typed if policy is None else None)
         return allow_host(host, new_policy)
+
+    def refuse_reading() -> Policy:
+        raise ConfigError("there is none, and other options need a restart")
 
     def say(line: str) -> None:
         tell(line if workers == 1 else f"worker {os.getpid()}: {line}")
@@ -237,16 +252,15 @@ def serve(
                 grace=running_options.grace,
                 report=tell,
                 on_first_ready=print_address,
-                reload=policy is not None,
+                reload=has_file,
             ).run()
             if isinstance(outcome, int):
                 raise typer.Exit(outcome)
             on_serving = outcome
         start_reloading = None
-        if policy is not None:
-            start_reloading = stack.enter_context(
-                reload_on_signal(first_policy, read_checked_policy, say)
-            )
+        if has_file:
+            read = refuse_reading if policy is None else read_checked_policy
+            start_reloading = stack.enter_context(reload_on_signal(first_policy, read, say))
         # a worker that takes the place of another begins with what holds now
         current_policy = reload_policy(first_policy, read_checked_policy)
         ssl_context = None if current_policy.tls is None else build_tls_context(current_policy.tls)
@@ -441,12 +455,7 @@ def check(
     The files that it names must exist. A missing file of keys or environment variable is a warning
     only: it can be added before the gateway starts.
     """
-    from textveil.gateway import (
-        PolicyError,
-        check_references,
-        explain_policy,
-        read_policy,
-    )
+    from textveil.gateway import PolicyError, check_references, explain_policy, read_policy
 
     assert context.parent is not None  # the group, which has the options of the server
     if schema == (file is not None):
@@ -454,18 +463,30 @@ def check(
     if file is None:
         console.say(json.dumps(build_schema(context.parent.command, serve), indent=2))
         return
-    try:
-        if is_gateway_config(read_mapping(Path(find_policy(file)))):
-            config = GatewayConfig(file, context.parent.command)
+    faults, lines, missing = list[str](), list[str](), list[str]()
+
+    @contextmanager
+    def collect() -> Iterator[None]:
+        try:
+            yield
+        except ConfigError as error:
+            faults.extend(error.messages if isinstance(error, PolicyError) else [str(error)])
+
+    config = None
+    if is_gateway_config(read_mapping(Path(find_policy(file)))):
+        config = GatewayConfig(file, context.parent.command)
+        config.faults += config.find_missing()
+        with collect():
             config.check()
-            policy = config.build_policy()
-        else:
-            policy = read_policy(file)
-        lines, missing = explain_policy(policy), check_references(policy, file, starts=False)
-    except PolicyError as error:
-        for message in error.messages:
-            console.note(f"textveil: error: {message}")
-        raise typer.Exit(2) from None
+    with collect():
+        policy = read_policy(file) if config is None else config.build_policy()
+        lines += explain_policy(policy)
+        lines += [] if config is None else config.explain()
+        missing = check_references(policy, file, starts=False)
+    for fault in faults:
+        console.note(f"textveil: error: {fault}")
+    if faults:
+        raise typer.Exit(2)
     for message in missing:
         console.note(f"textveil: warning: {message}")
     for line in lines:

@@ -7,7 +7,8 @@ Not here: the policy (`gateway.policy`), and how texts are protected (`config`).
 
 import inspect
 import os
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import fields, replace
 from pathlib import Path
@@ -16,13 +17,15 @@ from typing import Any
 import typer
 from pydantic import TypeAdapter
 
-from textveil.cli.console import UsageError
+from textveil.cli.console import UsageError, describe_value
 from textveil.cli.options import SHARED_OPTIONS
+from textveil.config import Config
 from textveil.config.option_sources import (
     IGNORED_SECTIONS,
     SECTIONS,
     YamlPath,
     read_file,
+    read_mapping,
     read_marked,
 )
 from textveil.config.secret_files import FILE_SUFFIX, read_secret_file
@@ -53,6 +56,9 @@ VARIABLES = {
 }
 """Fields that are no options of the command: the variables that they stand for, described."""
 
+STORE_FILE = re.compile(r"sqlite:///([^:?][^?]*)(\?.*)?", re.DOTALL)
+"""URL of a store in a file; the first group is its path."""
+
 Fault = tuple[YamlPath, str]
 
 
@@ -79,8 +85,9 @@ class GatewayConfig:
         self.defaults: dict[str, Any] = {}
         self.variables: dict[str, str] = {}
         self.has_policy = POLICY_SECTION in values
-        self.has_options = has_text_options(values)
-        self.faults: list[Fault] = list(self._read())
+        self.faults: list[Fault] = [*self._find_misplaced(values), *self._read()]
+        self._misplaced = {place[0] for place, _ in self.faults if len(place) == 1}
+        self.has_options = has_text_options(values.keys() - self._misplaced)
         if self.has_policy:
             policy = values[POLICY_SECTION]
             named = isinstance(policy, str)
@@ -112,7 +119,49 @@ class GatewayConfig:
             said["tls"] = read_tls(self.defaults.get("tls_cert"), self.defaults.get("tls_key"))
         if self.has_policy:
             return read_policy(self.defaults["policy"], **said)
-        return Policy(**said, options=dict(read_file(Path(self._path)).values))
+        values = read_file(Path(self._path)).values
+        return Policy(
+            **said, options={name: values[name] for name in values.keys() - self._misplaced}
+        )
+
+    def find_missing(self) -> Iterator[Fault]:
+        """Yields the files of the server that have no folder, which nobody makes for them."""
+        for name, parameter in (("store", "store"), ("audit-log", "audit_log")):
+            value = self.defaults.get(parameter) or ""
+            url = STORE_FILE.fullmatch(value)
+            path = url[1] if url else value if name != "store" else ""
+            if path and not os.path.isdir(os.path.dirname(path)):
+                message = f"{GATEWAY_SECTION}.{name}: must be a file in an existing folder"
+                yield (GATEWAY_SECTION, name), message
+
+    def explain(self) -> list[str]:
+        """Explains the server in plain words, one line for each thing; a secret URL is not shown."""
+        host, port = (self.defaults.get(n, self._parameters[n].default) for n in ("host", "port"))
+        store, log = self.defaults.get("store"), self.defaults.get("audit_log")
+        where = "memory for a day"
+        if store is not None:
+            is_open = isinstance((self._values or {}).get("store"), str)
+            url = STORE_FILE.fullmatch(store) if is_open else None
+            where = url[1] if url else f"a store ({store.partition(':')[0]})"
+        return [
+            f"The gateway listens on {host}, port {port}.",
+            f"Released messages are kept in {where}.",
+            f"Requests are logged in {log}." if log else "Requests are not logged.",
+        ]
+
+    def _find_misplaced(self, values: Mapping[Any, Any]) -> Iterator[Fault]:
+        """Yields names that stand beside the sections, and belong into them or nowhere."""
+        known = [*(field.name for field in fields(Config)), *IGNORED_SECTIONS, POLICY_SECTION]
+        sections = {
+            GATEWAY_SECTION: {*self._parameters, *VARIABLES},
+            POLICY_SECTION: {field.name for field in fields(Policy)},
+        }
+        for name in map(str, values):
+            if name in known or "." in name:  # mechanism.L
+                continue
+            places = [f"`{section}`" for section, names in sections.items() if name in names]
+            where = f"{name}: write it under {' or '.join(places)}"
+            yield (name,), where if places else str(UnknownName("option", name, known))
 
     def _read(self) -> Iterator[Fault]:
         """Reads the section of the server, and yields its faults."""
@@ -144,6 +193,8 @@ class GatewayConfig:
             value = read_secret_file(path, "the store's URL") if name == "store" else path
         elif name in FILE_OPTIONS:
             value = self._read_file(name, value)
+        if name == "store" and isinstance(value, str) and (url := STORE_FILE.fullmatch(value)):
+            value = f"sqlite:///{self._place(url[1])}{url[2] or ''}"
         self.defaults[parameter.name] = _convert(self._command, name, parameter, value)
 
     def _read_file(self, name: str, value: Any) -> str:
@@ -160,7 +211,11 @@ class GatewayConfig:
             raise ConfigError("must name a file")
         if name == "store-keys" and value == "keyring":
             return value
-        return os.path.join(os.path.dirname(os.path.abspath(self._path)), value)
+        return self._place(value)
+
+    def _place(self, name: str) -> str:
+        """Returns the path of a file that is named beside the configuration."""
+        return os.path.join(os.path.dirname(os.path.abspath(self._path)), name)
 
     def _find_repeated(self, policy: Any) -> Iterator[Fault]:
         """Yields what the file says twice."""
@@ -189,9 +244,15 @@ def read_tls(certificate: str | None, key: str | None) -> dict[str, str] | None:
     return {"certificate": os.path.abspath(certificate), "key": os.path.abspath(key)}
 
 
-def has_text_options(values: Mapping[Any, Any]) -> bool:
-    """Says whether a file says how texts are protected, outside of a policy."""
-    return bool(values.keys() - {*IGNORED_SECTIONS, POLICY_SECTION})
+def has_text_options(names: Iterable[Any]) -> bool:
+    """Says whether sections of a file say how texts are protected, outside of a policy."""
+    return bool(set(names) - {*IGNORED_SECTIONS, POLICY_SECTION})
+
+
+def read_server_options(path: str | None) -> dict[Any, Any]:
+    """Returns the options of the server as a file has them now; none without a file."""
+    options = None if path is None else read_mapping(Path(path)).get(GATEWAY_SECTION)
+    return options if isinstance(options, dict) else {}
 
 
 def list_parameters(command: Any) -> dict[str, Any]:
@@ -243,7 +304,7 @@ def _convert(command: Any, name: str, parameter: Any, value: Any) -> Any:
     Raises:
         ConfigError: it is of another kind. Its value is not shown.
     """
-    takes = parameter.metavar or "a value"
+    takes = describe_value(parameter)
     if parameter.is_flag:
         if isinstance(value, bool):
             return value

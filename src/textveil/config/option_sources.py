@@ -171,9 +171,9 @@ def read_file(path: Path) -> Layer:
 def read_mapping(path: Path) -> dict[Any, Any]:
     """Reads a mapping from a YAML file.
 
-    `ConfigError` if it cannot be read or is not a mapping.
+    `ConfigError` if it cannot be read, is not a mapping, or has a name twice.
     """
-    return _parse(_read_content(path), _describe_file(path))
+    return read_marked(path)[0]
 
 
 def read_marked(path: Path) -> tuple[dict[Any, Any], dict[YamlPath, int]]:
@@ -184,20 +184,7 @@ def read_marked(path: Path) -> tuple[dict[Any, Any], dict[YamlPath, int]]:
     Raises:
         ConfigError: it cannot be read or is not a mapping, or has a name twice.
     """
-    content = _read_content(path)
-    values = _parse(content, _describe_file(path))
-    lines: dict[YamlPath, int] = {}
-    for place, line in _yield_marks(
-        yaml.compose(content.decode("utf-8-sig"), yaml.SafeLoader), (), set()
-    ):
-        # `safe_load` takes the last of two equal names without a word.
-        if place in lines:
-            raise ConfigError(
-                f"{_describe_file(path)} has {quote_short(str(place[-1]))} twice, in lines "
-                f"{lines[place]} and {line}"
-            )
-        lines[place] = line
-    return values, lines
+    return _parse(_read_content(path), _describe_file(path))
 
 
 def _yield_marks(
@@ -256,14 +243,28 @@ def _list_profiles() -> list[str]:
 def _parse_profile(name: str) -> dict[Any, Any]:
     if name not in _list_profiles():
         raise UnknownName("profile", name, _list_profiles())
-    return _parse((PROFILES / f"{name}.yaml").read_bytes(), f"the profile {name!r}")
+    return _parse((PROFILES / f"{name}.yaml").read_bytes(), f"the profile {name!r}")[0]
 
 
-def _parse(content: bytes, source: str) -> dict[Any, Any]:
+def _parse(content: bytes, source: str) -> tuple[dict[Any, Any], dict[YamlPath, int]]:
+    """Reads a mapping from YAML, with the line of each of its values."""
+    lines: dict[YamlPath, int] = {}
     try:
-        values = yaml.safe_load(content.decode("utf-8-sig"))
+        loader = yaml.SafeLoader(content.decode("utf-8-sig"))
+        node = loader.get_single_node()
+        for place, line in _yield_marks(node, (), set()):
+            # YAML takes the last of two equal names without a word.
+            if place in lines:
+                raise ConfigError(
+                    f"{source} has {quote_short(str(place[-1]))} twice, in lines "
+                    f"{lines[place]} and {line}"
+                )
+            lines[place] = line
+        values = None if node is None else loader.construct_document(node)
     except UnicodeDecodeError as error:
         raise ConfigError(f"{source} must be UTF-8; byte {error.start} is not") from None
+    except ConfigError:
+        raise
     except (
         yaml.YAMLError,
         RecursionError,
@@ -273,10 +274,10 @@ def _parse(content: bytes, source: str) -> dict[Any, Any]:
         where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark is not None else ""
         raise ConfigError(f"{source} is not valid YAML{where}") from None
     if values is None:
-        return {}
+        return {}, lines
     if not isinstance(values, dict):
         raise ConfigError(f"{source} must be a mapping of options, got {type(values).__name__}")
-    return values
+    return values, lines
 
 
 def _flatten(values: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:

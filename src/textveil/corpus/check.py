@@ -89,8 +89,14 @@ class Piece(NamedTuple):
     head: int = 0
 
 
-def list_files(paths: Iterable[str]) -> Iterator[str]:
+def list_files(
+    paths: Iterable[str], skip: Callable[[str], object] = lambda _: None
+) -> Iterator[str]:
     """Yields files, and the files of folders but for hidden ones.
+
+    Args:
+        paths: of files and folders.
+        skip: is called with the name of each file or folder that is hidden.
 
     Raises:
         InputError: a path does not exist.
@@ -98,17 +104,23 @@ def list_files(paths: Iterable[str]) -> Iterator[str]:
     for path in paths:
         if os.path.isdir(path):
             for folder, folders, names in os.walk(path):
-                folders[:] = sorted(name for name in folders if not name.startswith("."))
+                for name in filter(_is_hidden, (*folders, *names)):
+                    skip(name)
+                folders[:] = sorted(name for name in folders if not _is_hidden(name))
                 files = (
                     os.path.normpath(os.path.join(folder, name))
                     for name in sorted(names)
-                    if not name.startswith(".")
+                    if not _is_hidden(name)
                 )
                 yield from filter(os.path.isfile, files)
         elif os.path.exists(path):
             yield path
         else:
             raise InputError(f"no such file, {quote_file(path)}{text_streams.suggest_file(path)}")
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith(".")
 
 
 def read_pieces(path: str) -> Iterator[Piece]:
