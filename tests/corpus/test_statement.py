@@ -272,6 +272,8 @@ def test_the_statement_of_a_run_says_what_it_is_about(tmp_path):
     )
     assert found["statement"]["words"]["copied"] == 18
     assert "of one kund b the bound is 24 (median 12)" in text
+    assert "The rows stand in the order of the input, and each has its n: anyone who has" in text
+    assert found["statement"]["rows_keep_order"]
     for secret in ("canary", "Straße", "Müller", "Ünïcode"):
         assert secret not in page + markdown + manifest
     assert done.statement is not None

@@ -170,6 +170,27 @@ def test_a_kept_field_that_no_row_has_is_refused(tmp_path):
     assert not list(out.glob("part-*"))
 
 
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"keep": ("stars", "mail")}, r"mail \(holds e-mail addresses\).*--keep-anyway mail$"),
+        ({"fields": ("stars",), "keep": ("comment",)}, r"comment \(holds texts\)"),
+        ({"keep": ("who",), "keep_anyway": ("mail",)}, r"who \(holds persons\).*-anyway who$"),
+    ],
+)
+def test_a_kept_column_of_texts_or_identifiers_needs_a_second_word(comments, options, says):
+    """Also where two names were swapped: nothing is drawn, and no folder is left."""
+    out = comments.parent / "out"
+    with pytest.raises(ConfigError, match=says) as caught:
+        release(comments, out, **options)
+    assert CANARY not in str(caught.value)
+    assert not out.exists()
+    anyway = {"keep_anyway": (*options["keep"], *options.get("keep_anyway", ()))}
+    with pytest.warns(TextveilWarning, match="leave them out"):
+        done = release(comments, out, **options | anyway)
+    assert done.manifest["copied_fields"] == ["id", *anyway["keep_anyway"]]
+
+
 # ---- identifiers ---------------------------------------------------------------------------------
 
 
@@ -246,6 +267,7 @@ def test_full_names():
             ("'commennt' (--field), did you mean 'comment'?", "'idd'", "'customr'", "'star'"),
         ),
         (("--id-from-row", "--field", "comment"), ("6 fields",)),
+        (("--field", "comment", "--keep-anyway", "price"), ("--id NAME",)),
         (("--id", "id", "--field", "nothinglike", "--others", "drop"), ("'nothinglike'",)),
     ],
 )
@@ -261,7 +283,8 @@ def test_one_refusal_says_all_and_its_command_works(run: Run, comments, argument
     assert "30 rows in 1 part" in err
     with next(comments.parent.glob("*/part-*.csv")).open(newline="") as file:
         columns = [*(csv.DictReader(file).fieldnames or ())]
-    assert not {"mail", "who", "price", "customer"} & {*columns}
+    assert not {"mail", "who", "customer"} & {*columns}
+    assert ("price" in columns) == ("price" in arguments)
 
 
 def test_a_table_without_names_gets_no_command(run: Run, tmp_path, monkeypatch):

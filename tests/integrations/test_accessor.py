@@ -102,6 +102,14 @@ def test_refusals_name_all_columns_at_once(frame):
     ):
         with pytest.raises(InputError, match=r"no column|must hold texts"):
             call()
+    with pytest.raises(InputError, match=r"remove each first: frame\[\['text', 'n'\]\]$"):
+        other.textveil.protect("text", keep="n", **LEAN)
+    with pytest.raises(InputError, match="'n' must hold texts, but holds int"):
+        other.textveil.protect("n", **LEAN)
+    with pytest.raises(ConfigError, match=r"have no subject.*corpus run --subject"):
+        other.textveil.privatize("text", subject="name")
+    with pytest.raises(ConfigError, match=r"what draws words, such as document, is for a Privatizer"):
+        other.textveil.protect("text", "document")
     with pytest.raises(ConfigError, match="options go with the name of a profile"):
         other.textveil.protect("text", Protector(**LEAN), **LEAN)
     with pytest.raises(ConfigError, match="give a DataFrame of pandas or polars, not list"):

@@ -12,6 +12,8 @@ import datasets
 import pandas
 import polars
 
+import textveil.integrations.pandas  # noqa: F401
+
 from textveil import TextPrivatizer
 from textveil.errors import ConfigError, InputError
 from textveil.guarantee import TextGuarantee
@@ -167,6 +169,9 @@ def test_rows_without_text_or_listed_label_are_not_counted_and_subjects_once():
         }
     )
     assert count_exactly(frame) == [1, 1, 0, 0]
+    assert frames.synthesize(frame, **OPTIONS)[1].left_out["empty"] == 1
+    frame.loc[4, "customer"] = None  # nobody is needed for no text
+    assert frame.textveil.synthesize("text", **OPTIONS)[1].left_out["empty"] == 1
     assert count_exactly(frame, subject=None) == [2, 1, 0, 0]
 
 

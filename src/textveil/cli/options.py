@@ -417,6 +417,11 @@ FIELD_OPTIONS: dict[str, dict[str, SharedOption]] = {
             help="Copy this other field and drop those not named; repeatable. No statement covers "
             "a copied field.",
         ),
+        "keep_anyway": SharedOption(
+            metavar="NAME",
+            help="Copy this field as --keep does, although it holds texts, or values by which a "
+            "person may be found.",
+        ),
         "whole": SharedOption(help="Take each .txt file as one text."),
         "placeholders": SharedOption(
             help="Count placeholders in each text, or give a value the same one in all rows of a "

@@ -77,7 +77,8 @@ KEY_TYPES = {
 """Types of values by the kind that the name of a column announces; see `data/vocabulary`."""
 
 DISTINCT = "nearly all its values differ"
-TEXTS = "holds texts"
+HOLDS = "holds "
+"""The beginning of a reason that is nearly certain, for it follows from what a column holds."""
 
 _UNSPACED = LazyPattern(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}]{2}")
 """About a word of a script without spaces."""
@@ -136,9 +137,9 @@ class Column:
         """The reason why somebody may be found by the column; "" for none."""
         if self.type:
             nouns = TYPE_NOUNS[self.type][1] if self.type in TYPE_NOUNS else self.type
-            return f"named like {nouns}" if self.is_named else f"holds {nouns}"
+            return f"named like {nouns}" if self.is_named else HOLDS + nouns
         if self.kind == "texts":
-            return TEXTS
+            return HOLDS + "texts"
         return DISTINCT if self.nearly_all_differ else ""
 
 

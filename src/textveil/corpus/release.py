@@ -202,6 +202,8 @@ def _build_statement(
         "subject": options.subject,
         "others": others,
         "identifiers": {name: why for name, why in copied.items() if why},
+        "id": options.id,
+        "drops_others": options.drops_others,
         "equal": options.ids == "content",
     }
     if config.texts.unit != "word":

@@ -203,6 +203,7 @@ def format_command(
         ("subject", "--subject"),
         ("query", "--query"),
         ("keep", "--keep"),
+        ("keep_anyway", "--keep-anyway"),
         ("others", "--others"),
         ("placeholders", "--placeholders"),
         ("session", "--session"),
@@ -357,4 +358,6 @@ def _complete_options(
         chosen["keep"] = chosen["keep"] or take(*free)
         others = [name for name in names if name not in used]
         chosen["others"] = "drop" if others and not chosen["keep"] else ""
+        chosen["keep_anyway"] = [n for n in chosen["keep"] if n in options.keep_anyway]
+        chosen["keep"] = [n for n in chosen["keep"] if n not in options.keep_anyway]
     return chosen

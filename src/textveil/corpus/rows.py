@@ -33,7 +33,9 @@ class RowOptions:
         subject: the one that says whom a text is about; None without one.
         query: the one that says what a text is for; None without one.
         others: what becomes of the others: "copy", "drop", or "" where there must be none.
-        keep: others that are copied, and the rest is dropped; not with `others`.
+        keep: others that are copied, and the rest is dropped; not with `others`. A run refuses one
+            that holds texts or identifiers.
+        keep_anyway: others that are copied likewise, whatever they hold.
         whole: whether a .txt is one text.
         placeholders: "document" counts them in each text; "subject" gives a value of a subject the
             same one in all texts about it, which shows that they name the same. For configurations
@@ -49,11 +51,14 @@ class RowOptions:
     query: str | None = None
     others: Literal["", "copy", "drop"] = ""
     keep: tuple[str, ...] = ()
+    keep_anyway: tuple[str, ...] = ()
     whole: bool = False
     placeholders: Literal["document", "subject"] = "document"
     session: str | None = None
 
     def __post_init__(self) -> None:
+        kept = tuple(dict.fromkeys((*self.keep, *self.keep_anyway)))
+        object.__setattr__(self, "keep", kept)
         if self.ids != "column" and self.id is not None:
             raise ConfigError("give one of --id, --id-from-row and --id-from-content")
         names = [*self.fields, *self.labels]
@@ -139,7 +144,9 @@ class RowOptions:
         """Returns the option that names a field."""
         options = {"--id": self.id, "--subject": self.subject, "--query": self.query}
         option = next((option for option, name in options.items() if name == field), "--field")
-        return "--keep" if option == "--field" and field in self.keep else option
+        if option != "--field" or field not in self.keep:
+            return option
+        return "--keep-anyway" if field in self.keep_anyway else "--keep"
 
     def describe_source(self, path: str) -> TextSource:
         """Opens a file's description, with its fields.

@@ -13,6 +13,7 @@ was.
 """
 
 import json
+import shlex
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -22,7 +23,7 @@ from typing import Any
 
 from textveil.config import Config
 from textveil.corpus import release
-from textveil.corpus.columns import find_identifiers
+from textveil.corpus.columns import HOLDS, find_identifiers
 from textveil.corpus.executors import MAX_RETRIES, Executor, LocalExecutor, count_cores
 from textveil.corpus.mapping import SQLITE_SCHEME, MappingStore, StoreAddress
 from textveil.corpus.part_worker import LibraryCheck, Part, PartWorker
@@ -127,6 +128,7 @@ def run(  # noqa: PLR0913 - most are options, given by keyword
     if not output_storage.has_file(MANIFEST_FILE):
         names = [inputs] if isinstance(inputs, str | Path) else inputs
         require_roles([*map(str, names)], paths[0], options, str(output))
+        _refuse_identifiers(paths, options)
     key = find_key_path(output_storage, key_file)
     # made here although others draw: what is wrong with the options is then said by this process,
     # and once
@@ -386,12 +388,29 @@ def _draw_parts(
             report_rows(0)
 
 
+def _refuse_identifiers(paths: Sequence[str], options: RowOptions) -> None:
+    """Refuses kept columns that hold texts or identifiers, unless they are to be kept anyway."""
+    names = [name for name in options.keep if name not in options.keep_anyway]
+    reasons = find_identifiers(paths, names, exempt=options.id)
+    refused = {name: why for name, why in reasons.items() if why.startswith(HOLDS)}
+    if not refused:
+        return
+    flags = shlex.join([w for name in refused for w in ("--keep-anyway", name)])
+    fields = join_parts([f"{clean_name(name)} ({why})" for name, why in refused.items()])
+    raise ConfigError(
+        f"--keep would release {fields} as it stands in the input: leave it out, name it with "
+        f"--field if it holds texts to protect, or copy it all the same with {flags}"
+    )
+
+
 def _warn_of_identifiers(copied: Mapping[str, str], options: RowOptions) -> None:
     """Warns of copied fields by which somebody may be found."""
     fields = join_parts([f"{clean_name(name)} ({why})" for name, why in copied.items() if why])
     if not fields:
         return
-    advice = "name those that may go with --keep" if options.others != "drop" else "leave them out"
+    advice = "leave them out"
+    if options.others == "copy":
+        advice = "to copy only some, name those with --keep in place of --others copy"
     warnings.warn(
         f"a person may be found by fields that are copied unchanged: {fields}. No statement covers "
         f"them; {advice}",

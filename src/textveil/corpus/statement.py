@@ -48,6 +48,9 @@ e^10 is 22,026.
 MAX_FACTOR = 1_000_000
 """The factor above which its exact value says nothing."""
 
+_KEY_WORDS = ("id", "ids", "name", "email", "mail", "number", "no")
+"""Last words of a column's name that say by what it names somebody."""
+
 
 @dataclass(kw_only=True)
 class ReleaseLosses(ABC):
@@ -61,6 +64,8 @@ class ReleaseLosses(ABC):
         others: fields that are copied and not covered.
         identifiers: those of them by which somebody may be found, with the reasons.
         copied: the number of words in those fields.
+        id: the copied field that tells rows apart; None without one.
+        drops_others: whether all fields that are not named were left out.
         equal: whether equal texts have equal releases.
     """
 
@@ -70,6 +75,8 @@ class ReleaseLosses(ABC):
     others: tuple[str, ...] = ()
     identifiers: Mapping[str, str] = field(default_factory=dict)
     copied: int = 0
+    id: str | None = None
+    drops_others: bool = False
     equal: bool = False
 
     kind: ClassVar[type[Guarantee | TextGuarantee]]
@@ -105,7 +112,8 @@ class ReleaseLosses(ABC):
         words = regex.sub(
             r"(?<=\p{Ll})(?=\p{Lu})|[_\W]+", " ", clean_name(self.subject or "")
         ).split()
-        words = words[:-1] if len(words) > 1 and words[-1].lower() in ("id", "ids") else words
+        while len(words) > 1 and words[-1].lower() in _KEY_WORDS:
+            words.pop()
         return " ".join(words).lower() or "subject"
 
     @property
@@ -222,9 +230,19 @@ class ReleaseLosses(ABC):
             sentence += f" That does not protect {a} {person} as a whole."
         return sentence
 
+    def _describe_order(self) -> dict[str, str]:
+        """Returns the sentence on what links each row to its original."""
+        links = "The rows stand in the order of the input"
+        if self.id is not None:
+            links += f", and each has its {clean_name(self.id)}"
+        return {
+            "order": f"{links}: anyone who has the input can tell which row each of them was."
+        }
+
     def _describe_copied(self) -> dict[str, str]:
+        dropped = " Other fields were left out." if self.drops_others else ""
         if not self.others:
-            return {}
+            return {"copied": dropped.strip()} if dropped else {}
         names = join_parts([clean_name(name) for name in self.others])
         fields, clause = (
             ("field", "is copied unchanged")
@@ -238,7 +256,7 @@ class ReleaseLosses(ABC):
         if self.identifiers:
             found = [f"{clean_name(name)} ({why})" for name, why in self.identifiers.items()]
             sentence += f" A person may be found by {join_parts(found)}."
-        return {"copied": sentence}
+        return {"copied": sentence + dropped}
 
     def _describe_equality(self) -> dict[str, str]:
         if not self.equal:
@@ -300,6 +318,7 @@ class CorpusStatement(ReleaseLosses):
             "words": self.count_words(),
             "copied_fields": list(self.others),
             "identifying_fields": dict(self.identifiers),
+            "rows_keep_order": True,
             "equal_texts_are_alike": self.equal,
             "placeholders_of_a_subject_are_alike": self.alike,
             "mapping_is_kept": self.kept,
@@ -367,6 +386,7 @@ class CorpusStatement(ReleaseLosses):
                 f"Passed unchanged: {join_parts(parts)}. Nothing is claimed for that."
             )
         sentences |= self._describe_copied()
+        sentences |= self._describe_order()
         sentences |= self._describe_equality()
         if self.alike:
             sentences["placeholders"] = (
@@ -459,7 +479,7 @@ class CorpusStatement(ReleaseLosses):
             f"The texts have {format_count(counts['all'], 'word')}, with every occurrence "
             f"counted: {counts['protected']:,} protected, {common:,} common, and "
             f"{format_count(counts['punctuation'], 'punctuation mark')}, which also pass and are "
-            "not in the bar."
+            "not among the shares below."
         )
         if guarantee.repeated:
             yield (

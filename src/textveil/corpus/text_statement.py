@@ -50,6 +50,7 @@ class WholeTextStatement(ReleaseLosses):
             "words": {},
             "copied_fields": list(self.others),
             "identifying_fields": dict(self.identifiers),
+            "rows_keep_order": True,
             "equal_texts_are_alike": self.equal,
             "placeholders_of_a_subject_are_alike": False,
             "mapping_is_kept": False,
@@ -73,6 +74,7 @@ class WholeTextStatement(ReleaseLosses):
                 "are those of the library."
             ),
             **self._describe_copied(),
+            **self._describe_order(),
             **self._describe_equality(),
         }
 

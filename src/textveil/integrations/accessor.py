@@ -10,7 +10,7 @@ from typing import Any
 from textveil.errors import ConfigError
 from textveil.integrations import frames
 from textveil.integrations.releases import RowPrivatizer
-from textveil.pipeline import Privatizer, Protector
+from textveil.pipeline import Privatizer, Protector, Synthesis
 from textveil.session import Session
 
 __all__ = ["FrameAccessor"]
@@ -27,7 +27,7 @@ class FrameAccessor:
         columns: str | Iterable[str] = "text",
         profile: Protector | str = "prompt",
         *,
-        keep: Iterable[str] = (),
+        keep: str | Iterable[str] = (),
         session: Session | None = None,
         **options: Any,
     ) -> frames.FrameRelease:
@@ -54,7 +54,7 @@ class FrameAccessor:
         columns: str | Iterable[str] = "text",
         profile: RowPrivatizer | str = "document",
         *,
-        keep: Iterable[str] = (),
+        keep: str | Iterable[str] = (),
         session: Session | None = None,
         **options: Any,
     ) -> frames.FrameRelease:
@@ -81,9 +81,18 @@ class FrameAccessor:
         """Puts originals back into columns of answers; a new frame. See `frames.restore`."""
         return frames.restore(self._frame, session, columns)
 
+    def synthesize(self, text: str = "text", **options: Any) -> tuple[Any, Synthesis]:
+        """Makes a frame of public texts in place of all rows. See `frames.synthesize`."""
+        return frames.synthesize(self._frame, text, **options)
+
 
 def _build(build: Any, profile: Any, options: dict[str, Any]) -> Any:
     """Builds what a profile's name and options stand for."""
+    if "subject" in options:
+        raise ConfigError(
+            "the rows of a frame have no subject: leave it out. synthesize has one, and "
+            "`textveil corpus run --subject NAME` adds the losses of each up"
+        )
     if isinstance(profile, str):
         return build(profile, **options)
     if options:

@@ -116,7 +116,7 @@ def privatize(
     privatizer: RowPrivatizer | Protector | str,
     columns: str | Iterable[str] = "text",
     *,
-    keep: Iterable[str] = (),
+    keep: str | Iterable[str] = (),
     session: Session | None = None,
 ) -> FrameRelease:
     """Releases columns of a frame, with one statement for all.
@@ -140,12 +140,14 @@ def privatize(
         InputError: a column holds text and is not named, or what it has is no text. ConfigError: it
             is no frame, or a `TextPrivatizer` has a session.
     """
-    names, allowed, veil = normalize_names(columns), tuple(keep), resolve_row_privatizer(privatizer)
+    names, allowed = normalize_names(columns), normalize_names(keep)
+    veil = resolve_row_privatizer(privatizer)
     is_whole = isinstance(veil, TextPrivatizer)
     if session is not None and is_whole:
         raise ConfigError("public texts need no session, and restore nothing: leave it out")
-    check_frame(frame, names, allowed, is_whole=is_whole)
+    check_present(_list_columns(frame), names)
     columns_of_texts = {name: _read_texts(frame, name) for name in names}  # all, before any draw
+    check_frame(frame, names, allowed, is_whole=is_whole)
     draw = get_privatize(veil, session)
     results = {
         name: apply_to_present(texts, partial(_watch, draw, f"rows of {name}"))
@@ -218,8 +220,8 @@ def restore(frame: Frame, session: Session, columns: str | Iterable[str] = "text
 
 def synthesize(
     frame: Frame,
-    *,
     text: str = "text",
+    *,
     label: str | None = None,
     subject: str | None = None,
     library: Library | str | Path,
@@ -272,9 +274,11 @@ def check_frame(
     Raises:
         InputError: a column or an index holds text and is not named; see `check_columns`.
     """
+    named = [name for name in (*columns, *keep) if name in frame.columns]
+    remedy = f": frame[{named!r}]"
     if _find_host(frame) == "polars":
         texts = [name for name in frame.columns if has_text(frame[name].to_list())]
-        check_columns(frame.columns, texts, columns, keep, is_whole=is_whole)
+        check_columns(frame.columns, texts, columns, keep, is_whole=is_whole, remedy=remedy)
         return
     if not frame.columns.is_unique:
         raise InputError("the names of columns must differ")
@@ -297,7 +301,9 @@ def check_frame(
     )
     numbers = [name for name in levels if is_numbered and name not in frame.columns]
     names = [*frame.columns, *levels]
-    check_columns(names, texts, columns, [*keep, *numbers], is_whole=is_whole)
+    if {*texts} & {*levels} - {*keep}:
+        remedy += ".reset_index(drop=True)"
+    check_columns(names, texts, columns, [*keep, *numbers], is_whole=is_whole, remedy=remedy)
 
 
 def list_texts(column: Any) -> list[Any]:

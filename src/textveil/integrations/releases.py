@@ -325,6 +325,7 @@ def check_columns(
     allowed: Sequence[str],
     *,
     is_whole: bool = False,
+    remedy: str = "",
 ) -> None:
     """Refuses a table in which text would be left as it is.
 
@@ -334,6 +335,7 @@ def check_columns(
         columns: those that are released.
         allowed: those that may stay.
         is_whole: whether columns without text are refused, too, as beside public texts.
+        remedy: how a table of this kind loses the columns that nobody named, for errors.
 
     Raises:
         InputError: a column is missing, or holds text that nobody named, or its label is none such
@@ -355,10 +357,10 @@ def check_columns(
         raise InputError(
             f"column{'s' * (len(unnamed) > 1)} {', '.join(unnamed)} {hold} text too: name {it} in "
             f"columns to privatize it, name {it} in keep to let it stay unchanged, or remove "
-            f"{it} first"
+            f"{it} first{remedy}"
         )
     if is_whole and (others := [name for name in names if name not in named_columns]):
-        raise InputError(f"column {quote(others[0])} {BESIDE_MESSAGE}")
+        raise InputError(f"column {quote(others[0])} {BESIDE_MESSAGE}{remedy}")
 
 
 def check_present(names: Collection[str], wanted: Iterable[str]) -> None:

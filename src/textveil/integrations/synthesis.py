@@ -39,23 +39,21 @@ def synthesize_columns(
         raise ConfigError(
             "label and label_names go together: the column of labels, and the public list of them"
         )
-    texts = read_column(text)
-    rows = [i for i, value in enumerate(texts) if value is not None]
-    if any(not isinstance(texts[i], str) for i in rows):
+    texts = ["" if value is None else value for value in read_column(text)]  # none is empty
+    if not all(isinstance(value, str) for value in texts):
         raise InputError(f"column {quote(text)} must hold texts")
     labels, subjects = None, None
     if label is not None:
-        values = read_column(label)
         # a row without a label has none of the list, and is not counted
-        labels = ["" if values[i] is None else _spell_value(values[i]) for i in rows]
+        labels = ["" if value is None else _spell_value(value) for value in read_column(label)]
     if subject is not None:
         values = read_column(subject)
-        if any(values[i] is None for i in rows):
+        if any(value is None and each for value, each in zip(values, texts, strict=True)):
             raise InputError(f"column {quote(subject)} must name a subject for each text")
-        subjects = [_spell_value(values[i]) for i in rows]
+        subjects = ["" if value is None else _spell_value(value) for value in values]
         options["subject"] = subject.replace("_", " ")
     return synthesize(
-        [texts[i] for i in rows],
+        texts,
         labels,
         library=library if isinstance(library, Library) else Library.read(library),
         label_names=labels_given,

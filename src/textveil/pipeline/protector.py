@@ -190,7 +190,8 @@ def _require_hiding(privatizer: Privatizer) -> Privatizer:
     ):
         return privatizer
     raise ConfigError(
-        "a Protector must find something and hide all of it, and with these options it does not: "
+        "a Protector must find something and hide all of it, as the profile prompt does, and with "
+        "these options it does not (what draws words, such as document, is for a Privatizer): "
         "set protect.detectors or protect.always, and protect.placeholders=all or groups.budgets "
         "whose first two numbers are 0; with other budgets use Privatizer"
     )
