@@ -142,7 +142,7 @@ def test_only_the_sessions_that_were_named_forget(store) -> None:
     [
         "QUILLA ZYXQORVIAN", "quilla_zyxqorvian", "Quílla  Zyxqorvían", "x quilla.zyxqorvian@a b",
         "Quilla%20Zyxqorvian", "Quilla&nbsp;Zyxqorvian", r"Quill\u0061 Zyxqorvian",
-        "UXVpbGxhIFp5eHFvcnZpYW4gaXMgaGVyZSBhZ2Fpbg==",
+        "UXVpbGxhIFp5eHFvcnZpYW4gaXMgaGVyZSBhZ2Fpbg==", "Zyxqorvian, Quilla",
     ],
 )  # fmt: skip
 def test_a_value_is_found_however_it_is_spelled(text) -> None:
@@ -158,7 +158,38 @@ def test_a_telephone_number_with_its_country_is_found_without_it(text) -> None:
     assert not SoughtTexts([PHONE.replace("30", "40")]).holds(text)
 
 
-@pytest.mark.parametrize("text", ["Quilla", "Quillan Zyxqorvian", "Zyxqorvian Quilla", ""])
+@pytest.mark.parametrize(
+    "text", ["+49 30 90182288", "+493090182288", "tel:+493090182288", "0049 30 9018-2288"]
+)
+def test_a_telephone_number_without_its_country_is_found_with_it(text) -> None:
+    for value in ("030 90182288", "(030) 9018-2288", "30 90182288"):
+        sought = SoughtTexts([value])
+        assert sought.holds(text)
+        assert "9018" not in sought.replace(text, "-")
+    assert not SoughtTexts(["030 90182288"]).holds("id 493090182288")
+
+
+@pytest.mark.parametrize("value", ["Jürgen Müller", "Juergen Mueller", "Müller, Jürgen"])
+@pytest.mark.parametrize("text", ["JÜRGEN MÜLLER", "juergen.mueller@a.example", "Mueller, Juergen"])
+def test_an_umlaut_is_found_in_two_letters(value, text) -> None:
+    assert SoughtTexts([value]).holds(text)
+
+
+def test_words_of_a_name_that_passed_unprotected_go_from_the_list_of_words(store) -> None:
+    """It has them one by one, so that no entry holds the whole name."""
+
+    def make(known):
+        changes = Changes(known)
+        changes.add_plain_words(["Quilla", "Zyxqorvian", "Umbro", "house"])
+        return None, changes.build_delta()
+
+    store.open("anna").transaction(make)
+    (report,) = store.forget_values(["Umbro Vexillan", NAME])
+    assert report.found == {1}
+    assert sorted(store.open("anna").snapshot().said) == ["house", "umbro"]
+
+
+@pytest.mark.parametrize("text", ["Quilla", "Quillan Zyxqorvian", ""])
 def test_other_values_are_not_found(text) -> None:
     assert not SoughtTexts([NAME]).holds(text)
 

@@ -128,6 +128,12 @@ class ForgottenValues:
             kind: {key: value for key, value in entries.items() if self._keeps(kind, key, value)}
             for kind, entries in facts.items()
         }
+        if self._texts is not None and filtered.get("said"):
+            # A name that passed unprotected is there word by word.
+            gone = set[str]().union(*self._texts.find_words(facts["said"]).values())
+            filtered["said"] = {
+                word: value for word, value in filtered["said"].items() if word not in gone
+            }
         if self._texts is not None and "drawn" in filtered:
             filtered["drawn"] = self._drop_texts(filtered["drawn"], facts["drawn"])
         taken = {token.name for token in facts.get("placeholders", {}).values()} & self.names
@@ -229,7 +235,7 @@ def drop_texts(snapshot: Snapshot, texts: SoughtTexts) -> tuple[Snapshot | None,
         *(key[1] for key in snapshot.drawn),
         *snapshot.said,
     ]
-    numbers = frozenset[int]().union(*map(texts.find, texts_here))
+    numbers = frozenset[int]().union(texts.find_words(snapshot.said), *map(texts.find, texts_here))
     if not numbers:
         return None, ForgottenReport()
     forgotten = ForgottenValues(tokens, texts=texts, private=private)

@@ -109,6 +109,7 @@ def _filter_rows(
             continue
         replacements[name] = dumped
         numbers |= {number for text in _list_texts(row) for number in texts.find(text)}
+        numbers |= texts.find_words(row.facts.get("said", ())).keys()
         gone |= {key for key in row.facts.get("private", {}) if key not in facts.get("private", {})}
         gone |= set(row.facts.get("values", {})) - set(facts.get("values", {}))
         for key in facts.get("private", {}):

@@ -4,8 +4,9 @@ In: values that a user wants forgotten; texts. Out: the places of the values in 
 Not here: what is done about them (`forgetting`, `link_forgetting`).
 
 A value is compared by its letters and digits, without case, accents and what stands between them;
-behind escapes, percent signs, entities and base64, too. A telephone number with its country (+49)
-is found without it. So a value may be found where something else was meant, rather than be left.
+behind escapes, percent signs, entities and base64, too. A name is found with its last word first
+(Silva, Maria) and with ue for its umlaut, a telephone number with its country (+49) and without it.
+So a value may be found where something else was meant, rather than be left.
 """
 
 import re
@@ -15,6 +16,7 @@ from itertools import accumulate
 
 from textveil.detect import Atom, decode_escapes, decode_parts, split_atoms
 from textveil.errors import InputError
+from textveil.text import is_public
 
 MIN_CHARACTERS = 2
 """Least letters and digits of a value to forget; one alone would stand in every text."""
@@ -25,6 +27,13 @@ MIN_NATIONAL_DIGITS = 6
 MAX_GAP_CHARACTERS = 3
 """Most signs between two letters or digits of a value, besides whitespace around them."""
 
+MAX_NAME_WORDS = 5
+"""Most words of a value that is looked for with its last word first."""
+
+_DIALLED = re.compile(r"\s*[+(]?[0-9][0-9()./\s-]*")
+_COUNTRY_START = re.compile(r"(?:(?<=\+)|00)[1-9][0-9]{0,2}")
+_UMLAUTS = {ord(a): b for a, b in zip("äöüÄÖÜ", ("ae", "oe", "ue", "Ae", "Oe", "Ue"), strict=True)}
+_WRITTEN_UMLAUT = re.compile(r"(?<=[aou])e")
 _INTERNATIONAL = re.compile(r"\s*(?:\+|00)\s*(?=[1-9])")
 
 
@@ -49,8 +58,9 @@ class SoughtTexts:
         self._spellings = [
             (i, spelling)
             for i, text in enumerate(self.texts)
-            for spelling in {joined[i], *_list_dialled(text)}
+            for spelling in {joined[i], *_list_dialled(text), *_list_names(text)} - {""}
         ]
+        self._national = {spelling for text in self.texts for spelling in _list_national(text)}
         short = [i for i, spelling in enumerate(joined, 1) if len(spelling) < MIN_CHARACTERS]
         # One value stands in many facts of a session.
         self._numbers: dict[str, set[int]] = {}
@@ -73,6 +83,24 @@ class SoughtTexts:
     def holds(self, text: str) -> bool:
         """Says whether a text holds one of the values."""
         return bool(self.find(text))
+
+    def find_words(self, words: Iterable[str]) -> dict[int, set[str]]:
+        """Finds values that stand in a list of single words, all of whose words are there.
+
+        Returns:
+            For the number of each its words, as they are listed, without those that are public.
+        """
+        listed: dict[str, set[str]] = {}
+        for word in words:
+            for atom in split_atoms(word):
+                listed.setdefault(atom.text, set()).add(word)
+        found = {}
+        for number, text in enumerate(self.texts):
+            atoms = {atom.text for atom in split_atoms(text) if not is_public(atom.text)}
+            atoms = {atom for atom in atoms if len(atom) >= MIN_CHARACTERS}
+            if atoms and atoms <= listed.keys():
+                found[number] = set[str]().union(*(listed[atom] for atom in atoms))
+        return found
 
     def replace(self, text: str, mark: str) -> str:
         """Returns a text with a mark in place of each value that it holds."""
@@ -115,7 +143,16 @@ class SoughtTexts:
                 # Scripts without spaces have no ends of words: any run of characters counts.
                 if (
                     near
-                    and (at in begins or not first.spaced)
+                    and (
+                        at in begins
+                        or not first.spaced
+                        or (
+                            joined in self._national
+                            and _COUNTRY_START.fullmatch(
+                                text, first.start, first.start + at - offsets[owner[at]]
+                            )
+                        )
+                    )
                     and (end in begins or not last.spaced)
                 ):
                     start_cut = _find_cut(first, at - offsets[owner[at]], first.start)
@@ -133,8 +170,29 @@ def _find_cut(atom: Atom, length: int, whole: int) -> int:
     return atom.start + length if is_cut else whole
 
 
+def _list_names(text: str) -> Iterator[str]:
+    """Yields other spellings of a name: its last word first, and two letters for an umlaut."""
+    words = text.split()
+    if any(map(str.isdigit, text)) or "@" in text or not 1 <= len(words) <= MAX_NAME_WORDS:
+        return
+    for order in (text, " ".join([words[-1], *words[:-1]])):
+        yield join_atoms(order)
+        yield join_atoms(order.translate(_UMLAUTS))
+        yield _WRITTEN_UMLAUT.sub("", join_atoms(order))
+
+
+def _list_national(text: str) -> Iterator[str]:
+    """Yields the digits of a telephone number without its country, and without the 0 before them."""
+    digits = join_atoms(text)
+    if _DIALLED.fullmatch(text) and not _INTERNATIONAL.match(text):
+        national = digits.removeprefix("0")
+        if len(national) >= MIN_NATIONAL_DIGITS:
+            yield national
+
+
 def _list_dialled(text: str) -> Iterator[str]:
-    """Yields the digits of a telephone number with a country, as people write them."""
+    """Yields the digits of a telephone number as people write them, with its country or without."""
+    yield from _list_national(text)
     if _INTERNATIONAL.match(text) is None:
         return
     import phonenumbers
