@@ -57,7 +57,7 @@ def groups(
     texts.show(
         results,
         output,
-        lambda marked: [shown.render_text(each, marked=marked) for each in releases],
+        lambda marked: [shown.render_text(release, marked=marked) for release in releases],
         lambda marked: shown.render_legend(releases, marked=marked),
         as_json=as_json,
         with_original=with_original,

@@ -242,8 +242,8 @@ MAX_OTHERS = 12
 
 def _say_forgotten(reports: list[Any], wanted: int, *, as_json: bool) -> None:
     """Prints which values were found, and what stood beside them."""
-    found = frozenset[int]().union(*(report.found for report in reports))
-    missing = [i + 1 for i in range(wanted) if i not in found]
+    numbers = frozenset[int]().union(*(report.found for report in reports))
+    missing = [i + 1 for i in range(wanted) if i not in numbers]
     if as_json:
         say(json.dumps({"missing": missing, "places": [report.to_json() for report in reports]}))
     for report in () if as_json else reports:
@@ -255,7 +255,7 @@ def _say_forgotten(reports: list[Any], wanted: int, *, as_json: bool) -> None:
         say(f"{report.place or 'the session'} keeps {', '.join(shown)}{more} {where}")
     lines = ", ".join(map(str, missing[:MAX_OTHERS])) + (", ..." if missing[MAX_OTHERS:] else "")
     note(
-        f"{len(found):,} of {wanted:,} {'value' if wanted == 1 else 'values'} found and forgotten"
+        f"{len(numbers):,} of {wanted:,} {'value' if wanted == 1 else 'values'} found and forgotten"
         + (f"; not found: number {lines}" if missing else "")
         + ". Values are forgotten, not persons: other values of a person stay"
     )

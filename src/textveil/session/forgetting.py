@@ -53,8 +53,8 @@ class ForgottenReport:
 
     def to_json(self) -> dict[str, object]:
         """Returns the fields as plain data; values count from 1."""
-        found = sorted(number + 1 for number in self.found)
-        return {**vars(self), "found": found, "others": list(self.others)}
+        numbers = sorted(number + 1 for number in self.found)
+        return {**vars(self), "found": numbers, "others": list(self.others)}
 
 
 class ForgottenValues:

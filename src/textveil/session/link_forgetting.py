@@ -151,8 +151,8 @@ def _dump(
         draws = facts.get("drawn", {}) if facts == row.facts else {}
         return None if facts == row.facts else dump_row(facts.get("private", {}), draws), set()
     released = row.link.texts
-    for each in sought:
-        released = tuple(each.replace(text, FORGOTTEN_MARK) for text in released)
+    for values in sought:
+        released = tuple(values.replace(text, FORGOTTEN_MARK) for text in released)
     if facts == row.facts and released == row.link.texts:
         return None, set()
     matches = (_NAME.match(match[1]) for text in released for match in RELEASED.finditer(text))

@@ -412,15 +412,15 @@ class RedisStore(SealedStore):
         """
         end = time.monotonic() + LOCK_SECONDS
         while (
-            said := self._scripts[script](keys=self._list_keys(place), args=arguments)
+            answer := self._scripts[script](keys=self._list_keys(place), args=arguments)
         ) == b"held":
             if time.monotonic() > end:
                 raise StoreError("another process holds this session; try again")
             time.sleep(LOCK_WAIT_SECONDS)
-        if said == b"changed":
+        if answer == b"changed":
             raise WriteConflictError("another process changed this session meanwhile; try again")
-        if said != b"done":
-            raise StoreError(FORGOTTEN_MESSAGE if said == b"forgotten" else GONE_MESSAGE)
+        if answer != b"done":
+            raise StoreError(FORGOTTEN_MESSAGE if answer == b"forgotten" else GONE_MESSAGE)
 
     def read_version(
         self, connection: Transaction | None, number: RowPlace, *, lock: bool = False
