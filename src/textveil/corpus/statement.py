@@ -235,9 +235,7 @@ class ReleaseLosses(ABC):
         links = "The rows stand in the order of the input"
         if self.id is not None:
             links += f", and each has its {clean_name(self.id)}"
-        return {
-            "order": f"{links}: anyone who has the input can tell which row each of them was."
-        }
+        return {"order": f"{links}: anyone who has the input can tell which row each of them was."}
 
     def _describe_copied(self) -> dict[str, str]:
         dropped = " Other fields were left out." if self.drops_others else ""
