@@ -479,7 +479,7 @@ def test_the_unit_starts_reads_its_policy_again_and_stops(tmp_path):
 
 
 NO_STORE = (
-    r"several workers share conversations through a database: add --store sqlite:///NAME\.db or "
+    r"several workers share conversations through a database: add --store sqlite:///NAME\.db, "
 )
 
 
