@@ -213,7 +213,7 @@ def test_a_gateway_without_a_policy_stays_when_it_is_told_to_read_it_again(folde
         process.stderr.readline()  # the playground
         process.send_signal(signal.SIGHUP)
         assert process.stderr.readline() == (
-            "textveil: the policy was not changed: there is none, and other options need a restart\n"
+            "textveil: the policy was not changed: this gateway has no policy, and its options need a restart\n"
         )
         assert httpx.get(f"{url}/health").status_code == 200
 

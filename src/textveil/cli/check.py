@@ -103,10 +103,10 @@ def run_check(
     start = f"{_count(len(places_by_file), 'file')} checked"
     if hidden:
         start += f", {_count(len(hidden), 'hidden file or folder', 'hidden files or folders')} not"
-    known = sum(map(len, places_by_file.values())) - len(new_places)
-    more = f", and {_count(known, 'place')} accepted" if known else ""
+    accepted_count = sum(map(len, places_by_file.values())) - len(new_places)
+    more = f", and {_count(accepted_count, 'place')} accepted" if accepted_count else ""
     if not new_places:
-        what = f"nothing new{more}" if known else "nothing was found"
+        what = f"nothing new{more}" if accepted_count else "nothing was found"
         console.note(f"{start}: {what}; there may still be something private there.")
         return
     where = _count(len({place.file for place in new_places}), "file")

@@ -214,7 +214,7 @@ def serve(
         return allow_host(host, new_policy)
 
     def refuse_reading() -> Policy:
-        raise ConfigError("there is none, and other options need a restart")
+        raise ConfigError("this gateway has no policy, and its options need a restart")
 
     def say(line: str) -> None:
         tell(line if workers == 1 else f"worker {os.getpid()}: {line}")

@@ -151,17 +151,17 @@ class GatewayConfig:
 
     def _find_misplaced(self, values: Mapping[Any, Any]) -> Iterator[Fault]:
         """Yields names that stand beside the sections, and belong into them or nowhere."""
-        known = [*(field.name for field in fields(Config)), *IGNORED_SECTIONS, POLICY_SECTION]
+        top_names = [*(field.name for field in fields(Config)), *IGNORED_SECTIONS, POLICY_SECTION]
         sections = {
             GATEWAY_SECTION: {*self._parameters, *VARIABLES},
             POLICY_SECTION: {field.name for field in fields(Policy)},
         }
         for name in map(str, values):
-            if name in known or "." in name:  # mechanism.L
+            if name in top_names or "." in name:  # mechanism.L
                 continue
             places = [f"`{section}`" for section, names in sections.items() if name in names]
             where = f"{name}: write it under {' or '.join(places)}"
-            yield (name,), where if places else str(UnknownName("option", name, known))
+            yield (name,), where if places else str(UnknownName("option", name, top_names))
 
     def _read(self) -> Iterator[Fault]:
         """Reads the section of the server, and yields its faults."""

@@ -259,9 +259,9 @@ def make(
         from textveil.library import make_demo_library
 
         target = check_writable(output)
-        given = {"source": source, "licence": licence, "name": name or target.stem}
-        given = {option: value for option, value in given.items() if value}
-        write_library(target, make=make_demo_library, **given, **making)
+        facts = {"source": source, "licence": licence, "name": name or target.stem}
+        facts = {option: value for option, value in facts.items() if value}
+        write_library(target, make=make_demo_library, **facts, **making)
         return
     if not files:
         raise InputError("no public texts: give files of them, or --demo")

@@ -119,8 +119,8 @@ def protect(
             "--with-original": with_original, "--source": source is not TextWriter.user,
             "--statement, --explain or --quiet": statement_form.form != "summary",
         }  # fmt: skip
-        if given := [name for name, value in unused.items() if value]:
-            raise ConfigError(f"--check hides nothing, so leave out {', '.join(given)}")
+        if needless := [name for name, value in unused.items() if value]:
+            raise ConfigError(f"--check hides nothing, so leave out {', '.join(needless)}")
         form = PlaceReport.json if as_json else report
         run_check(config, text or (), form, output=output, baseline=baseline, accept=accept)
         return
