@@ -318,6 +318,8 @@ def _survey_files(
         for file, file_survey in executor.map(surveyor, files):
             result[file.number] = file_survey
             report("files read", len(result), len(files))
+    if not any(cut.rows for survey in result.values() for cut in survey.parts):
+        raise InputError("the input has no rows, so there is nothing to release")
     if options.id is not None:
         require_unique(surveyor.marks)
     other_fields = _list_other_fields(result)
@@ -325,7 +327,7 @@ def _survey_files(
         say = describe_others(list_titles(other_fields), len(other_fields))
         raise ConfigError(f"the rows need {say}")
     absent = [name for name in options.keep if all(name in s.absent for s in result.values())]
-    if absent and any(survey.parts for survey in result.values()):
+    if absent:
         raise ConfigError(
             f"no row has a value in the field {quote(absent[0])} (--keep): leave it out, or name "
             f"another. Other fields: {list_names(list_titles(other_fields))}"
