@@ -394,6 +394,10 @@ def test_rows_inside_a_part_are_reported(comments):
     assert drawn[-1] == 30
     assert [done for name, done, _ in steps if name == "rows"] == [0, 20, 30]
     assert ("rows read", 30, 0) in steps
+    assert [step for step in steps if step[0] == runs.LOADING] == [
+        (runs.LOADING, 0, 0),
+        (runs.LOADING, 1, 1),
+    ]
 
 
 def _count(rows: int) -> int:

@@ -59,6 +59,9 @@ from textveil.render import clean_name
 PART_ROWS = 20_000
 """The default number of rows of a part."""
 
+LOADING = "loading models"
+"""The step before the first rows are drawn."""
+
 ProgressCallback = Callable[[str, int, int], None]
 """Callback for progress: a step's name, the amount done, the total.
 
@@ -373,10 +376,12 @@ def _draw_parts(
         if part.number not in records or sizes.get(part.name) != records[part.number]["bytes"]
     ]
     total = sum(part.cut.rows for part in parts)
-    done = counted = total - sum(part.cut.rows for part in missing)
+    done = counted = done_before = total - sum(part.cut.rows for part in missing)
 
     def report_rows(rows: int) -> None:
         nonlocal counted
+        if rows and counted == done_before:
+            report(LOADING, 1, 1)
         # A part that is drawn again, because its process died, counts twice.
         counted = min(counted + rows, total)
         report("rows drawn", max(done, counted), total)
@@ -384,6 +389,7 @@ def _draw_parts(
     report("rows", done, total)
     with listen_to_rows(report_rows):
         report_rows(0)
+        report(LOADING, 0, 0)  # by who draws, which takes a while
         for part, _ in executor.map(part_worker, missing):
             done += part.cut.rows
             report("rows", done, total)
