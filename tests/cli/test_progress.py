@@ -137,6 +137,7 @@ def test_the_time_left_is_that_of_the_step_and_of_its_last_round(watch, clock, s
             "bayes: 120 of 400 texts, 7 a second, 35 s left",
         ),
         (("bayes", 0, 4000), 15.0, None, "", "bayes: 0 of 4,000, 15 s so far"),
+        (("loading models", 0, 0), 15.0, None, "", "loading models: 15 s so far"),
         (("texts", 3000, 0), 200.0, None, "", "texts: 3,000, 3 min so far"),
         (None, 2.2, None, " texts", "working: 2 s so far"),
     ],

@@ -422,7 +422,10 @@ def test_rows_need_ids(rows, tmp_path):
         run(rows, to=tmp_path / "out", id=None)
     path = tmp_path / "b.jsonl"
     for bad, says in (
-        ('{"n": 36, "text": "anna"}', "an id occurs twice"),
+        (
+            '{"n": 36, "text": "anna"}',
+            "an id occurs twice: in row 37 of input file 1 and row 38 of .* --id-from-row",
+        ),
         ('{"n": null, "text": "a"}', "row 38 must"),
     ):
         path.write_text(rows.read_text() + bad + "\n")
@@ -430,19 +433,20 @@ def test_rows_need_ids(rows, tmp_path):
             run(path, to=tmp_path / "out")
         assert not (tmp_path / "out").exists() or names(tmp_path / "out") == []
     path.write_text('{"n": 5, "text": "anna"}\n')
-    with pytest.raises(InputError, match="an id occurs twice"):
+    with pytest.raises(InputError, match="in row 6 of input file 1 and row 1 of input file 2"):
         run(rows, path, to=tmp_path / "out")
 
 
 def test_ids_are_compared_a_slice_at_a_time(tmp_path, monkeypatch):
     monkeypatch.setattr(survey, "MARKS_PER_SLICE", 7)
     marks = storage.Storage(str(tmp_path))
-    many = np.random.default_rng(1).integers(0, 1 << 63, (50, 2), np.uint64)
+    many = np.random.default_rng(1).integers(0, 1 << 63, (50, 3), np.uint64)
     for number, some in enumerate((many[:20], many[20:])):
         marks.write(f"{number}.npy", survey.pack_marks(some.astype("<u8").tobytes()))
     survey.require_unique(marks)
-    marks.write("2.npy", survey.pack_marks(many[7:8].astype("<u8").tobytes()))
-    with pytest.raises(InputError, match="twice"):
+    again = np.array([[*many[7, :2], 9]], np.uint64)
+    marks.write("2.npy", survey.pack_marks(again.astype("<u8").tobytes()))
+    with pytest.raises(InputError, match=f"in row {many[7, 2]} of .* 1 and row 9 of input file 3"):
         survey.require_unique(marks)
 
 
@@ -566,7 +570,7 @@ def test_a_key_can_be_kept_until_finish(rows, tmp_path):
     assert (out / "_textveil" / "release.key").exists()
     assert verify(out) == [
         "the key of the release and the work files of its run are still there; "
-        "delete them with `textveil corpus finish`"
+        "delete them with `textveil corpus finish FOLDER`"
     ]
     finish(out)
     assert names(out) == FINISHED
@@ -989,7 +993,7 @@ def test_what_was_changed_in_a_release_is_found(rows, tmp_path):
         "more/deep/originals.jsonl does not belong to the release",
         "part-00000004.jsonl does not belong to the release",
         "the key of the release and the work files of its run are still there; "
-        "delete them with `textveil corpus finish`",
+        "delete them with `textveil corpus finish FOLDER`",
     ]
     with pytest.raises(InputError, match="no finished release"):
         verify(tmp_path)
@@ -1202,10 +1206,11 @@ def test_what_does_not_go_together_is_refused_before_anything_is_written(rows, t
 
 def test_a_file_without_rows(tmp_path):
     (tmp_path / "a.csv").write_text("n,text\n")
-    done = run(tmp_path / "a.csv", to=tmp_path / "out")
-    assert done.manifest["parts"] == []
-    assert done.manifest["statement"]["guarantee"] is None
-    assert verify(tmp_path / "out") == []
+    (tmp_path / "b.csv").write_text("")
+    for path in ("a.csv", "b.csv"):
+        with pytest.raises(TextveilError, match=r"the input has no rows|--field is needed"):
+            run(tmp_path / path, to=tmp_path / "out")
+        assert not (tmp_path / "out").exists()
 
 
 def test_nothing_of_a_run_shows_texts(rows, tmp_path):

@@ -269,6 +269,10 @@ def test_full_names():
         (("--id-from-row", "--field", "comment"), ("6 fields",)),
         (("--field", "comment", "--keep-anyway", "price"), ("--id NAME",)),
         (("--id", "id", "--field", "nothinglike", "--others", "drop"), ("'nothinglike'",)),
+        (
+            ("--id", "id", "--field", "comment", "--subject", "xyz", "--keep", "nope"),
+            ("'xyz' (--subject); no column 'nope' (--keep). ",),
+        ),
     ],
 )
 def test_one_refusal_says_all_and_its_command_works(run: Run, comments, arguments, says):
@@ -277,6 +281,7 @@ def test_one_refusal_says_all_and_its_command_works(run: Run, comments, argument
     assert err.count("\n") == 1
     assert all(each in err for each in says)
     assert CANARY not in err
+    assert ".;" not in err
     command = find_command(err)
     code, _, err = run(*command)
     assert code == 0, err
@@ -285,6 +290,15 @@ def test_one_refusal_says_all_and_its_command_works(run: Run, comments, argument
         columns = [*(csv.DictReader(file).fieldnames or ())]
     assert not {"mail", "who", "customer"} & {*columns}
     assert ("price" in columns) == ("price" in arguments)
+
+
+def test_a_kept_column_that_a_long_table_lacks_gets_a_command(run: Run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_csv(tmp_path / "long.csv", HEAD, map(make_row, range(300)))
+    arguments = ("--id", "id", "--field", "comment", "--keep", "nope", "-O", "out")
+    code, _, err = run("corpus", "run", "long.csv", *arguments)
+    assert code == 2
+    assert "--keep stars" in err.rpartition("For example: ")[2]
 
 
 def test_a_table_without_names_gets_no_command(run: Run, tmp_path, monkeypatch):
@@ -324,7 +338,10 @@ def test_a_plan_proposes_commands_and_shows_no_value(run: Run, comments):
     }
     assert not any(value in out.lower() for value in (CANARY, "maria", "c1", "example.org"))
     synthesize = next(line for line in out.splitlines() if "corpus synthesize" in line)
-    assert "--label stars --labels-file labels.txt --subject customer" in synthesize
+    assert (
+        "--label stars --labels-file labels.txt --subject customer --per-subject 1" in synthesize
+    )
+    assert "N is a guess at the number of subjects" in out
     code, out, _ = run("corpus", "plan", "comments.csv", "--json")
     document = json.loads(out)
     assert (code, document["rows"], document["label"]) == (0, 30, "stars")
@@ -348,6 +365,21 @@ def test_roles_in_other_languages(tmp_path):
     }
 
 
+def test_a_table_with_other_marks_is_no_column_of_texts(run: Run, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("id;comment\n" + "".join(f"{n};the bank is {CANARY}\n" for n in range(30)))
+    code, out, err = run("corpus", "plan", str(path))
+    assert (code, out) == (2, "")
+    assert "by ';': a .csv must have commas" in err
+    assert CANARY not in err
+
+
+def test_a_subject_is_rather_an_address_than_a_name_that_several_share(tmp_path):
+    rows = ((PERSONS[n % 4], f"p{n % 11}@example.org", "the letter did not come") for n in range(40))
+    write_csv(tmp_path / "a.csv", ("customer_name", "email", "text"), rows)
+    assert propose_roles(profile_file(str(tmp_path / "a.csv"))).options["subject"] == "email"
+
+
 # ---- progress ------------------------------------------------------------------------------------
 
 
@@ -362,6 +394,10 @@ def test_rows_inside_a_part_are_reported(comments):
     assert drawn[-1] == 30
     assert [done for name, done, _ in steps if name == "rows"] == [0, 20, 30]
     assert ("rows read", 30, 0) in steps
+    assert [step for step in steps if step[0] == runs.LOADING] == [
+        (runs.LOADING, 0, 0),
+        (runs.LOADING, 1, 1),
+    ]
 
 
 def _count(rows: int) -> int:

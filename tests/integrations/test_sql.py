@@ -15,7 +15,7 @@ import pandas
 from tests.test_docs import read
 
 from textveil import Privatizer, Protector, Session
-from textveil.errors import ConfigError, InputError, UnknownName
+from textveil.errors import ConfigError, InputError, MissingExtra, UnknownName
 from textveil.integrations import sql
 from textveil.integrations.duckdb import register
 from textveil.integrations.releases import merge_statements
@@ -53,6 +53,12 @@ def connection():
 
 def ask(connection, query):
     return connection.sql(query).fetchall()
+
+
+def test_a_missing_library_names_the_extra_of_the_page(connection, guard, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingExtra, match=r"textveil\[duckdb\]"):
+        register(connection, guard)
 
 
 def test_rows_stand_alone_and_null_stays_null(connection, guard):

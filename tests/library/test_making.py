@@ -167,6 +167,8 @@ def test_epsilon_0_is_said(notes_library, plain):
     )
     unlabelled = make_library(TEXTS, classes=CLASSES, **ABOUT)
     assert "how well is not known" in describe_baseline(unlabelled)
+    assert "it does not know your labels" in describe_baseline(notes_library, ("1", "2"))
+    assert describe_baseline(notes_library, notes_library.label_names) == said
     assert describe_baseline(notes_library) == list(describe_library(notes_library))[-1]
     facts = collect_facts(notes_library)
     assert facts["epsilon_0"] == notes_library.facts

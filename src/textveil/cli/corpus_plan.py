@@ -5,6 +5,7 @@ JSON.
 Not here: what is proposed (`corpus.roles`), and the other verbs about corpora (`corpus`).
 """
 
+import re
 import shlex
 from dataclasses import asdict
 from typing import Annotated, Any
@@ -65,6 +66,11 @@ def plan(
             f"the names of the columns of {quote_file(path)} look like a row: the first line of a "
             "table must name its columns, so add a line of names"
         )
+    if len(profile.columns) == 1 and (mark := re.search("[;\t|]", profile.names[0])):
+        raise ConfigError(
+            f"{quote_file(path)} seems to part its columns by {mark[0]!r}: a .csv must have commas "
+            "between them, a .tsv tabs; save it so, and plan again"
+        )
     proposal = propose_roles(profile)
     commands = _list_commands(path, proposal)
     if as_json:
@@ -84,7 +90,9 @@ def _list_commands(path: str, proposal: Proposal) -> dict[str, str]:
     commands = {"run": format_command([path], options, OUTPUT, ["--profile", PROFILE])}
     if proposal.label is not None:
         (text, *_) = options.get("fields", (DEFAULT_FIELD,))
-        subject = ["--subject", options["subject"]] if "subject" in options else []
+        subject = []
+        if "subject" in options:
+            subject = ["--subject", options["subject"], "--per-subject", "1"]
         words = ["textveil", "corpus", "synthesize", path, "--field", text]
         words += ["--label", proposal.label, "--labels-file", "labels.txt", *subject]
         words += ["--about", "N", "--epsilon", "1"]  # N is never counted in the file
@@ -111,10 +119,16 @@ def _format_lines(proposal: Proposal, commands: dict[str, str]) -> list[str]:
     lines += ["", "Other words in place of the private ones, row by row, with a statement:"]
     lines.append(f"  {commands['run']}")
     if "synthesize" in commands:
+        guess = "a guess at the number of texts"
+        if "--per-subject" in commands["synthesize"]:
+            guess = (
+                "a guess at the number of subjects, of each of whom one text is counted (more with "
+                "a greater --per-subject and --about, and more noise)"
+            )
         lines += [
             "",
             "Or public texts with such labels, by one noisy count: LIBRARY is made by `textveil "
-            "library make`, labels.txt lists the labels, and N is a guess at the number of texts:",
+            f"library make`, labels.txt lists the labels, and N is {guess}:",
             f"  {commands['synthesize']}",
         ]
     return lines

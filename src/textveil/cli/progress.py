@@ -268,6 +268,8 @@ def format_line(
     name, done, total = last
     rate = 0 if not seconds_left else int((total - done) / seconds_left)
     rate_text = f", {spell(name, rate)} a second" if rate else ""
+    if not done and not total:
+        return f"{name}: {time_text}"
     return f"{name}: {spell(name, done)}{f' of {spell(name, total)}' if total else ''}{unit}{rate_text}, {time_text}"
 
 
@@ -332,6 +334,8 @@ class _BarDisplay:
 
     def _format_amount(self, name: str, done: int, total: int, speed: float | None) -> str:
         """Formats the amount done, the total and the speed."""
+        if not done and not total:
+            return ""
         total_text = f" of {self.spell(name, total)}" if total else ""
         rate_text = f", {self.spell(name, int(speed))} a second" if speed else ""
         return f"{self.spell(name, done)}{total_text}{self.unit}{rate_text}"

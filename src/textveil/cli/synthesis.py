@@ -62,7 +62,8 @@ About = Annotated[
         "--about",
         metavar="N",
         min=1,
-        help="About how many texts there are, a public guess; never count them for it.",
+        help="About how many texts are counted, with --subject at most --per-subject of each: a "
+        "public guess; never count them for it.",
     ),
 ]
 Count = Annotated[
@@ -410,7 +411,7 @@ def _say_finished(
 ) -> None:
     if form.form == "quiet":
         return
-    lines = [form.spell(finished.guarantee), describe_baseline(library)]
+    lines = [form.spell(finished.guarantee), describe_baseline(library, finished.guarantee.labels)]
     if finished.is_earlier:
         lines.append("It was already finished; nothing was read or drawn now.")
     lines += _describe_left_out(finished)

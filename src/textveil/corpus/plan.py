@@ -72,7 +72,7 @@ class CorpusRun:
         elif json.loads(self.work.read(INPUT_FILE))["input"] != digest:
             raise ConfigError(
                 "--resume needs the input that the run began with, and the input differs: "
-                "restore it, or give the run up with `textveil corpus finish --give-up`"
+                "restore it, or give the run up with `textveil corpus finish FOLDER --give-up`"
             )
 
     def read_records(self, parts: Sequence[Part]) -> dict[int, dict[str, Any]]:
@@ -101,7 +101,7 @@ class CorpusRun:
         if identity != [self.name, part.number, part.name, part.cut.digest]:
             raise InputError(
                 f"the record of part {part.number} in the work folder is damaged or of another "
-                "run; give the run up with `textveil corpus finish --give-up`"
+                "run; give the run up with `textveil corpus finish FOLDER --give-up`"
             )
         return record
 
@@ -125,12 +125,15 @@ def lock_output(output: Storage) -> Iterator[None]:
     if (folder := output.local) is None:
         yield
         return
+    was_there = folder.exists()
     with work.lock_folder(folder / WORK_FOLDER):
         try:
             yield
         finally:
-            with suppress(OSError):
-                (folder / WORK_FOLDER).rmdir()  # where nothing has begun
+            # where nothing has begun
+            for empty in (folder / WORK_FOLDER, *([] if was_there else [folder])):
+                with suppress(OSError):
+                    empty.rmdir()
 
 
 def find_key_path(output: Storage, key_file: str | None) -> Path:
@@ -220,8 +223,8 @@ def is_interrupted(output: Storage, *, resume: bool) -> bool:
     if RUN_FILE in output.get_folder(WORK_FOLDER).list_files():
         if not resume:
             raise ConfigError(
-                f"a run into {quote_file(output.uri)} was interrupted; continue with --resume, "
-                "or give it up with `textveil corpus finish --give-up`"
+                f"a run into {quote_file(output.uri)} was interrupted; continue with --resume, or "
+                f"give it up with `textveil corpus finish {quote_file(output.uri)} --give-up`"
             )
         return True
     if output.list_files():
@@ -282,7 +285,7 @@ def require_same_options(earlier: Mapping[str, Any], pins: Mapping[str, Any]) ->
         raise ConfigError(
             "--resume needs the options that the run began with; these differ: "
             f"{', '.join(differing)}. Use the earlier options, or give the run up with `textveil "
-            "corpus finish --give-up`"
+            "corpus finish FOLDER --give-up`"
         )
 
 

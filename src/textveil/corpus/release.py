@@ -298,7 +298,7 @@ def verify(output: str | Path) -> list[str]:
     if work_files:
         differences.append(
             "the key of the release and the work files of its run are still there; delete them "
-            "with `textveil corpus finish`"
+            "with `textveil corpus finish FOLDER`"
         )
     return differences
 

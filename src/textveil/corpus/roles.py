@@ -157,7 +157,12 @@ def _choose_subject(columns: Sequence[Column]) -> Column | None:
     persons = [
         c for c in columns if c.is_full and c.filled and (c.is_person or c.type in _SUBJECT_TYPES)
     ]
-    return min(persons, key=lambda c: (c.distinct == c.filled, not c.is_person), default=None)
+
+    def rank(column: Column) -> tuple[bool, bool, bool]:
+        is_shared = column.type == "PERSON" and not column.is_named  # several persons have a name
+        return column.distinct == column.filled, is_shared, not column.is_person
+
+    return min(persons, key=rank, default=None)
 
 
 def _may_be_label(column: Column) -> bool:
@@ -244,14 +249,15 @@ def require_roles(
     """
     profile, texts = _read_profile(path, options)
     options.require_other_fields(texts)
-    wrong = {} if profile is None else _find_wrong_names(profile, options)
+    wrong = {} if profile is None else _find_wrong_names(profile, options, path)
     if not (wrong or output is None or _list_missing(profile, texts, options)):
         return
     proposal = None if profile is None else propose_roles(profile_file(path))
     missing = [*_list_missing(profile, texts, options, proposal)]
     missing += [_NO_OUTPUT] * (output is None)
     name = quote_file(path.rpartition("/")[2])[1:-1]
-    sentences = [f"{name} has {'; '.join(wrong.values())}"] * bool(wrong)
+    said = f"{name} has {'; '.join(wrong.values())}"
+    sentences = [said if said.endswith("?") else f"{said}."] * bool(wrong)
     sentences += [f"Missing for {name}: {'; '.join(missing)}."] * bool(missing)
     command = None
     if profile is not None and proposal is not None and profile.has_titles:
@@ -282,15 +288,16 @@ def _read_profile(path: str, options: RowOptions) -> tuple[FileProfile | None, t
         return profile, ()
 
 
-def _find_wrong_names(profile: FileProfile, options: RowOptions) -> dict[str, str]:
+def _find_wrong_names(profile: FileProfile, options: RowOptions, path: str) -> dict[str, str]:
     """Returns what is wrong with each name that no column has."""
     # rows of JSON lines may lack a kept field
-    copies = options.keep if profile.is_whole else ()
+    has_columns = (formats.parse_suffix(path) or ("",))[0] != "jsonl"
+    copies = options.keep if profile.is_whole or has_columns else ()
     result = {}
     for name in (*options.fields, *options.labels, *copies):
         if name not in profile.names:
             near = find_nearest(name, profile.names) if profile.has_titles else None
-            hint = f", did you mean {near!r}?" if near else "."
+            hint = f", did you mean {near!r}?" if near else ""
             result[name] = f"no column {quote(name)} ({options.find_option(name)}){hint}"
     return result
 

@@ -59,6 +59,9 @@ from textveil.render import clean_name
 PART_ROWS = 20_000
 """The default number of rows of a part."""
 
+LOADING = "loading models"
+"""The step before the first rows are drawn."""
+
 ProgressCallback = Callable[[str, int, int], None]
 """Callback for progress: a step's name, the amount done, the total.
 
@@ -318,6 +321,8 @@ def _survey_files(
         for file, file_survey in executor.map(surveyor, files):
             result[file.number] = file_survey
             report("files read", len(result), len(files))
+    if not any(cut.rows for survey in result.values() for cut in survey.parts):
+        raise InputError("the input has no rows, so there is nothing to release")
     if options.id is not None:
         require_unique(surveyor.marks)
     other_fields = _list_other_fields(result)
@@ -325,7 +330,7 @@ def _survey_files(
         say = describe_others(list_titles(other_fields), len(other_fields))
         raise ConfigError(f"the rows need {say}")
     absent = [name for name in options.keep if all(name in s.absent for s in result.values())]
-    if absent and any(survey.parts for survey in result.values()):
+    if absent:
         raise ConfigError(
             f"no row has a value in the field {quote(absent[0])} (--keep): leave it out, or name "
             f"another. Other fields: {list_names(list_titles(other_fields))}"
@@ -371,10 +376,12 @@ def _draw_parts(
         if part.number not in records or sizes.get(part.name) != records[part.number]["bytes"]
     ]
     total = sum(part.cut.rows for part in parts)
-    done = counted = total - sum(part.cut.rows for part in missing)
+    done = counted = done_before = total - sum(part.cut.rows for part in missing)
 
     def report_rows(rows: int) -> None:
         nonlocal counted
+        if rows and counted == done_before:
+            report(LOADING, 1, 1)
         # A part that is drawn again, because its process died, counts twice.
         counted = min(counted + rows, total)
         report("rows drawn", max(done, counted), total)
@@ -382,6 +389,7 @@ def _draw_parts(
     report("rows", done, total)
     with listen_to_rows(report_rows):
         report_rows(0)
+        report(LOADING, 0, 0)  # by who draws, which takes a while
         for part, _ in executor.map(part_worker, missing):
             done += part.cut.rows
             report("rows", done, total)

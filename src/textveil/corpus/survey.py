@@ -26,9 +26,10 @@ from textveil.files.fields import UnknownField
 from textveil.files.format_contract import BATCH_CHARACTERS, BATCH_ROWS
 from textveil.files.formats import TextSource
 from textveil.files.storage import Storage
+from textveil.guarantee import join_parts
 
 Marks = NDArray[np.uint64]
-"""An array of keyed digests [n, 2], 16 bytes each."""
+"""An array [n, 3]: keyed digests of 16 bytes, and the rows that they are of."""
 
 MARKS_PER_SLICE = 1 << 22
 """Marks that are compared at once.
@@ -181,7 +182,10 @@ class FileSurveyor:
                 if self.check is not None:
                     known_rows += _find_known_rows(self.check, batch, source, first + rows)
                 if self.options.id is not None:
-                    marks += b"".join(compute_mark(key, "id", row_id) for row_id in labels.ids)
+                    marks += b"".join(
+                        compute_mark(key, "id", row_id) + row.to_bytes(8, "little")
+                        for row, row_id in enumerate(labels.ids, first + rows + 1)
+                    )
                 characters += update_hash(
                     content, batch, (*source.columns.texts, *source.columns.labels)
                 )
@@ -261,7 +265,7 @@ def update_hash(hasher: Any, batch: Batch, names: Iterable[str]) -> int:
 
 def pack_marks(marks: bytes | bytearray) -> bytes:
     """Packs marks as a .npy, sorted by their first halves."""
-    array = np.frombuffer(marks, "<u8").reshape(-1, 2)
+    array = np.frombuffer(marks, "<u8").reshape(-1, 3)
     target = BytesIO()
     np.save(target, array[np.argsort(array[:, 0], kind="stable")], allow_pickle=False)
     return target.getvalue()
@@ -276,7 +280,7 @@ def require_unique(marks: Storage) -> None:
         InputError: one does. It is not shown.
     """
     with TemporaryDirectory() as folder:
-        paths = []
+        paths: list[Path] = []
         for name in marks.list_files():
             if not name.endswith(".npy"):  # a piece of one that was being written
                 continue
@@ -284,17 +288,18 @@ def require_unique(marks: Storage) -> None:
                 (Path(folder) / name).write_bytes(marks.read(name))
             paths.append((marks.local or Path(folder)) / name)
         arrays: list[Marks] = [np.load(path, mmap_mode="r", allow_pickle=False) for path in paths]
-        has_repeats = _has_repeats(arrays)
+        repeat = _find_repeat(arrays)
         del arrays
-    if has_repeats:
+    if repeat:
+        places = [f"row {row} of input file {int(paths[i].stem) + 1}" for i, row in repeat]
         raise InputError(
-            "every row must have a different id (--id), and an id occurs twice: rows with the "
-            "same id cannot be told apart when a part is drawn again"
+            f"every row must have a different id (--id), and an id occurs twice: in "
+            f"{join_parts(places)}. Make them differ, or give --id-from-row in place of --id"
         )
 
 
-def _has_repeats(marks: Sequence[Marks]) -> bool:
-    """Says whether a mark occurs twice.
+def _find_repeat(marks: Sequence[Marks]) -> list[tuple[int, int]]:
+    """Returns two places of a mark that occurs twice: the array, and the row; none for none.
 
     Each array is sorted by its first halves.
     """
@@ -302,12 +307,16 @@ def _has_repeats(marks: Sequence[Marks]) -> bool:
     # Marks are uniform, so equal ranges of their first halves hold about as many each.
     bounds = [(1 << 64) * i // slices for i in range(slices)]
     for low, high in zip(bounds, [*bounds[1:], None], strict=True):
-        pieces = []
-        for array in marks:
+        pieces, owners = [np.empty((0, 3), np.uint64)], list[int]()
+        for i, array in enumerate(marks):
             # The last bound would be 2**64, which uint64 does not have.
             end = len(array) if high is None else int(np.searchsorted(array[:, 0], np.uint64(high)))
             pieces.append(np.array(array[int(np.searchsorted(array[:, 0], np.uint64(low))) : end]))
-        merged = np.concatenate(pieces) if pieces else np.empty((0, 2), np.uint64)
-        if len(np.unique(merged, axis=0)) < len(merged):
-            return True
-    return False
+            owners += [i] * len(pieces[-1])
+        merged = np.concatenate(pieces)
+        order = np.lexsort(merged[:, :2].T)
+        equal = (merged[order[1:], :2] == merged[order[:-1], :2]).all(axis=1)
+        if equal.any():
+            first = int(equal.argmax())
+            return sorted((owners[i], int(merged[i, 2])) for i in order[first : first + 2].tolist())
+    return []

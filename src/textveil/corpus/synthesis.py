@@ -275,7 +275,7 @@ def _fill_folder(
                 raise ConfigError(
                     f"the votes of the interrupted run in {quote_file(output.uri)} were drawn, and "
                     f"their {VOTES_FILE} is gone: put it back, for noise is drawn once; or give "
-                    "the run up with `textveil corpus finish --give-up`"
+                    "the run up with `textveil corpus finish FOLDER --give-up`"
                 )
             try:
                 with make_votes(run) as votes:
@@ -364,7 +364,7 @@ def _require_votes(votes: Votes, expected: TextGuarantee) -> None:
     if replace(votes.guarantee, seeded=False) != replace(expected, seeded=False):
         raise InputError(
             f"{VOTES_FILE} in the output folder is of another run; give this one up with "
-            "`textveil corpus finish --give-up`"
+            "`textveil corpus finish FOLDER --give-up`"
         )
 
 

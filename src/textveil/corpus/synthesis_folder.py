@@ -247,7 +247,7 @@ def _build_sheet(votes: Votes, library: Library, manifest: Mapping[str, Any]) ->
             ),
             SheetSection(
                 heading="What the library does alone",
-                paragraphs=[describe_baseline(library), _WHY_ALONE],
+                paragraphs=[describe_baseline(library, votes.label_names), _WHY_ALONE],
             ),
             SheetSection(
                 heading="How to check it",

@@ -217,7 +217,8 @@ def decode(content: bytes, offset: int = 0) -> str:
         position = offset + error.start
     # Raised out here, because the other error holds the bytes.
     raise InputError(
-        f"the input must be UTF-8; byte {position} (counted from 0) is not; convert it first"
+        f"the input must be UTF-8; byte {position} (counted from 0) is not; convert it first, "
+        "such as by iconv -f LATIN1 -t UTF-8 FILE > NEW"
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from textveil.config.extras import explain_missing
+from textveil.config.extras import EXTRAS, explain_missing
 from textveil.integrations.releases import RowPrivatizer
 from textveil.integrations.sql import ColumnFunctions
 from textveil.pipeline import Protector
@@ -46,7 +46,7 @@ def register(
     Raises:
         ConfigError: an argument is wrong. UnknownName: no profile has this name.
     """
-    with explain_missing():
+    with explain_missing({**EXTRAS, "pyarrow": EXTRAS["duckdb"]}):
         import pyarrow as pa
         from duckdb.sqltypes import VARCHAR
 

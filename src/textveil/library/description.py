@@ -7,7 +7,7 @@ What a library achieves alone must stand beside every figure of a release made w
 release is praised for what the library knew before.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from textveil.library.library import Level, Library
@@ -62,16 +62,23 @@ def _describe_labels(library: Library) -> str:
     return ", ".join(shown[:MAX_LABELS]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def describe_baseline(library: Library) -> str:
-    """Says what a library achieves without any private text, at epsilon 0."""
+def describe_baseline(library: Library, label_names: Collection[str] = ()) -> str:
+    """Says what a library achieves without any private text, at epsilon 0.
+
+    Args:
+        library: the library.
+        label_names: the labels that are wanted; of its own labels something is said only where
+            these are among them.
+    """
     parts = []
-    if labels := library.facts.get("labels"):
+    if (labels := library.facts.get("labels")) and {*label_names} <= {*library.label_names}:
         parts.append(
             f"who learns from its own labels is right on {labels['accuracy']:.3f} of its texts "
             "(cross-validated; "
             f"always the most frequent label: {labels['majority']:.3f})"
         )
-    if any(level.kind == "classes" for level in library.levels):
+    has_classes = any(level.kind == "classes" for level in library.levels)
+    if has_classes and {*label_names} <= {*library.options["classes"]}:
         count = len(library.options["classes"])
         sentences = f"the {count} sentences of its classes"
         if classes := library.facts.get("classes"):

@@ -7,9 +7,12 @@ Cells must see what a release is to keep. Sentence vectors see topics, words see
 describes, and clusters of both lose little to the better of the two, whatever labels are about.
 """
 
+import os
+import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -31,6 +34,8 @@ from textveil.table import compute_fingerprints
 from textveil.text import check_texts
 
 CellKind = Literal["vectors", "words", "both"]
+
+CPU_FILE = Path("/proc/cpuinfo")
 
 LEVELS = (6, 16, 30, 100)
 """The numbers of cells of the levels, if there are texts enough."""
@@ -117,6 +122,9 @@ def make_library(  # noqa: PLR0913 - most are options, given by keyword
         MissingExtra: scikit-learn is not installed.
     """
     require("sklearn")
+    if sys.platform == "linux" and not CPU_FILE.exists():
+        # in a container without it joblib prints a traceback, for it cannot count the cores
+        os.environ.setdefault("OMP_NUM_THREADS", str(len(os.sched_getaffinity(0))))
     _check_options(cells or "both", levels, classes)
     if reason := find_line_fault(name=name, source=source, licence=licence):
         raise ConfigError(f"a library {reason}")
