@@ -115,6 +115,6 @@ def _format_lines(proposal: Proposal, commands: dict[str, str]) -> list[str]:
             "",
             "Or public texts with such labels, by one noisy count: LIBRARY is made by `textveil "
             "library make`, labels.txt lists the labels, and N is a guess at the number of texts:",
-            f"  {commands['synthesize']}",
+            f"  {clean_name(commands['synthesize'])}",
         ]
     return lines
