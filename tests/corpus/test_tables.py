@@ -351,6 +351,27 @@ def test_a_plan_proposes_commands_and_shows_no_value(run: Run, comments):
     assert run(*command[:place], *NOISE, *command[place + 2 :])[0] == 0
 
 
+@pytest.mark.parametrize("first", ["Maria Silva", "maria@example.org", "+49 30 90182288"])
+def test_a_first_row_is_not_taken_for_names_of_columns(run: Run, tmp_path, monkeypatch, first):
+    monkeypatch.chdir(tmp_path)
+    write_csv(tmp_path / "a.csv", (first, "it was good"), [("John Smith", "it was cold")] * 3)
+    for arguments in (("plan", "a.csv"), ("run", "a.csv", "--output", "out")):
+        code, out, err = run("corpus", *arguments)
+        assert code == 2
+        assert first not in out + err
+        assert "no such file" not in err.lower()
+
+
+def test_names_of_columns_do_not_steer_a_terminal(run: Run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_csv(tmp_path / "a.csv", ("id", "com\x1b[31mment", "note\x07"), [(1, "it was good", "a")])
+    for arguments in (("plan", "a.csv"), ("run", "a.csv", "--output", "out")):
+        _, out, err = run("corpus", *arguments)
+        assert "\x1b" not in out + err
+        assert "\x07" not in out + err
+        assert "[31mment" in out + err
+
+
 def test_roles_in_other_languages(tmp_path):
     head = ("Zeilennr", "Kunde", "Bemerkung", "Sterne", "Preis")
     rows = ([n, f"k{n % 9}", f"{n} gut aber teuer war es", n % 5, n * 3] for n in range(60))

@@ -129,6 +129,6 @@ def _format_lines(proposal: Proposal, commands: dict[str, str]) -> list[str]:
             "",
             "Or public texts with such labels, by one noisy count: LIBRARY is made by `textveil "
             f"library make`, labels.txt lists the labels, and N is {guess}:",
-            f"  {commands['synthesize']}",
+            f"  {clean_name(commands['synthesize'])}",
         ]
     return lines

@@ -303,7 +303,8 @@ def profile_file(
         columns=columns,
         rows=count,
         is_whole=is_whole,
-        has_titles=bool(list_titles(names)) and not any(map(has_private_form, names)),
+        has_titles=bool(list_titles(names))
+        and not any(has_private_form(name) or is_full_name(name) for name in names),
     )
 
 

@@ -219,7 +219,9 @@ def format_command(
                 words += [flag, item]
     words += ["--store", "URL"] * bool(options.get("session"))
     words += ["--whole"] * bool(options.get("whole"))
-    return shlex.join([*words, *more, "--output", output])
+    line = shlex.join([*words, *more, "--output", output])
+    # Names of columns come from a file, and must not steer a terminal.
+    return "".join(sign if sign.isprintable() else "?" for sign in line)
 
 
 # ---- refusals ------------------------------------------------------------------------------------
