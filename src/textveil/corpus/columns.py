@@ -304,7 +304,7 @@ def profile_file(
         rows=count,
         is_whole=is_whole,
         has_titles=bool(list_titles(names))
-        and not any(has_private_form(name) or is_full_name(name) for name in names),
+        and not any(has_private_form(name) or is_person_name(name) for name in names),
     )
 
 

@@ -33,9 +33,9 @@ class Plugin(BasePlugin):  # type: ignore[misc]
         Raises:
             ConfigError: a field is unknown, or one of store and session is missing.
         """
-        if unknown := sorted(set(plugin_config) - set(OPTIONS)):
+        if extra_names := sorted(set(plugin_config) - set(OPTIONS)):
             raise ConfigError(
-                f"the plugin has no field {', '.join(unknown)}; it has {', '.join(OPTIONS)}"
+                f"the plugin has no field {', '.join(extra_names)}; it has {', '.join(OPTIONS)}"
             )
         if ("store" in plugin_config) != ("session" in plugin_config):
             raise ConfigError("store goes with session: give both or neither")

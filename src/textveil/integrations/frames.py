@@ -188,10 +188,10 @@ def find(
     check_present(_list_columns(frame), names)
     rows = list[dict[str, Any]]()
     for name in names:
-        found = apply_to_present(
+        findings_by_row = apply_to_present(
             _read_texts(frame, name), partial(_watch, finder.find_many, f"rows of {name}")
         )
-        for i, findings in enumerate(found):
+        for i, findings in enumerate(findings_by_row):
             rows += [{"row": i, "column": name} | finding.to_json() for finding in findings or ()]
     fields = ["row", "column", *(field.name for field in dataclasses.fields(Finding))]
     return type(frame)({name: [row[name] for row in rows] for name in fields})

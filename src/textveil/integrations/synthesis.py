@@ -34,8 +34,8 @@ def synthesize_columns(
     missing ones.
     """
     check_present(names, [name for name in (text, label, subject) if name is not None])
-    labels_given = list(map(_spell_value, label_names))
-    if bool(labels_given) != (label is not None):
+    listed_labels = list(map(_spell_value, label_names))
+    if bool(listed_labels) != (label is not None):
         raise ConfigError(
             "label and label_names go together: the column of labels, and the public list of them"
         )
@@ -56,7 +56,7 @@ def synthesize_columns(
         texts,
         labels,
         library=library if isinstance(library, Library) else Library.read(library),
-        label_names=labels_given,
+        label_names=listed_labels,
         subjects=subjects,
         **options,
     )
