@@ -33,6 +33,9 @@ JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_X
 FOUND = {
     "EMAIL": (
         "write to ⟦jane.doe+tag@mail.example.co.uk⟧.",
+        "@@ -1 +1 @@\n-⟦jane@example.org⟧\n+nobody\n",
+        "@@ -1 +1 @@\n-nobody\n+⟦ann-b+c@example.org⟧\n",
+        "see ...⟦jane.doe@example.org⟧",
         "<⟦o'brien@example.ie⟧>, please",
         "⟦jürgen@müller.de⟧ is mine",
         "⟦ＪＡＮＥ＠ＥＸＡＭＰＬＥ.com⟧",

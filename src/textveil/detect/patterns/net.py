@@ -121,7 +121,8 @@ SECRET_URL = Expression(
 )
 """The part of a URL that makes it a secret: a password, or a key in its query."""
 MAIL = Expression(
-    rf"(?<![\p{{L}}\p{{N}}\p{{M}}.%+_\-]) [\p{{L}}\p{{N}}_] {_LOCAL}{{0,253}}+ (?<!\.) @ {_LABEL}"
+    # Signs may stand before an address, as in a list ("-maria@") or a line of a patch ("+maria@").
+    rf"(?<![\p{{L}}\p{{N}}\p{{M}}%_][.+\-]{{0,3}}) [\p{{L}}\p{{N}}_] {_LOCAL}{{0,253}}+ (?<!\.) @ {_LABEL}"
     rf" (?: \.{_LABEL} ){{1,8}}+"
 )
 
