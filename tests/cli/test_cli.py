@@ -1069,7 +1069,8 @@ def test_a_text_through_a_process_with_the_default_table(tmp_path):
     assert broken.returncode == 2
     assert (
         broken.stderr
-        == b"textveil: error: the input must be UTF-8; byte 11 (counted from 0) is not; convert it first, such as by iconv -f LATIN1 -t UTF-8 FILE > NEW\n"
+        == b"textveil: error: the input must be UTF-8; byte 11 (counted from 0) is not; convert it first, "
+        b"such as by iconv -f LATIN1 -t UTF-8 FILE > NEW\n"
     )
 
 

@@ -338,9 +338,7 @@ def test_a_plan_proposes_commands_and_shows_no_value(run: Run, comments):
     }
     assert not any(value in out.lower() for value in (CANARY, "maria", "c1", "example.org"))
     synthesize = next(line for line in out.splitlines() if "corpus synthesize" in line)
-    assert (
-        "--label stars --labels-file labels.txt --subject customer --per-subject 1" in synthesize
-    )
+    assert "--label stars --labels-file labels.txt --subject customer --per-subject 1" in synthesize
     assert "N is a guess at the number of subjects" in out
     code, out, _ = run("corpus", "plan", "comments.csv", "--json")
     document = json.loads(out)
@@ -375,7 +373,9 @@ def test_a_table_with_other_marks_is_no_column_of_texts(run: Run, tmp_path):
 
 
 def test_a_subject_is_rather_an_address_than_a_name_that_several_share(tmp_path):
-    rows = ((PERSONS[n % 4], f"p{n % 11}@example.org", "the letter did not come") for n in range(40))
+    rows = (
+        (PERSONS[n % 4], f"p{n % 11}@example.org", "the letter did not come") for n in range(40)
+    )
     write_csv(tmp_path / "a.csv", ("customer_name", "email", "text"), rows)
     assert propose_roles(profile_file(str(tmp_path / "a.csv"))).options["subject"] == "email"
 

@@ -108,7 +108,9 @@ def test_refusals_name_all_columns_at_once(frame):
         other.textveil.protect("n", **LEAN)
     with pytest.raises(ConfigError, match=r"have no subject.*corpus run --subject"):
         other.textveil.privatize("text", subject="name")
-    with pytest.raises(ConfigError, match=r"what draws words, such as document, is for a Privatizer"):
+    with pytest.raises(
+        ConfigError, match=r"what draws words, such as document, is for a Privatizer"
+    ):
         other.textveil.protect("text", "document")
     with pytest.raises(ConfigError, match="options go with the name of a profile"):
         other.textveil.protect("text", Protector(**LEAN), **LEAN)

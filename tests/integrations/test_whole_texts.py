@@ -13,7 +13,6 @@ import pandas
 import polars
 
 import textveil.integrations.pandas  # noqa: F401
-
 from textveil import TextPrivatizer
 from textveil.errors import ConfigError, InputError
 from textveil.guarantee import TextGuarantee

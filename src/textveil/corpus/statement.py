@@ -48,6 +48,9 @@ e^10 is 22,026.
 MAX_FACTOR = 1_000_000
 """The factor above which its exact value says nothing."""
 
+_SHOWN = {"verbatim words": "which words pass unchanged"}
+"""Names of what a mask shows that say little by themselves."""
+
 _KEY_WORDS = ("id", "ids", "name", "email", "mail", "number", "no")
 """Last words of a column's name that say by what it names somebody."""
 
@@ -170,7 +173,8 @@ class ReleaseLosses(ABC):
                         *(text for name, text in sentences.items() if name not in stated),
                         (
                             f"{self.also_shows}, computed from the private texts: "
-                            f"{join_parts(guarantee.mask)}. Nothing is claimed about that either."
+                            f"{join_parts([_SHOWN.get(name, name) for name in guarantee.mask])}. "
+                            "Nothing is claimed about that either."
                         ),
                         (
                             "All this is for one release. A reader who gets another release of the "
@@ -235,9 +239,7 @@ class ReleaseLosses(ABC):
         links = "The rows stand in the order of the input"
         if self.id is not None:
             links += f", and each has its {clean_name(self.id)}"
-        return {
-            "order": f"{links}: anyone who has the input can tell which row each of them was."
-        }
+        return {"order": f"{links}: anyone who has the input can tell which row each of them was."}
 
     def _describe_copied(self) -> dict[str, str]:
         dropped = " Other fields were left out." if self.drops_others else ""
