@@ -256,8 +256,8 @@ def require_roles(
     missing = [*_list_missing(profile, texts, options, proposal)]
     missing += [_NO_OUTPUT] * (output is None)
     name = quote_file(path.rpartition("/")[2])[1:-1]
-    said = f"{name} has {'; '.join(wrong.values())}"
-    sentences = [said if said.endswith("?") else f"{said}."] * bool(wrong)
+    sentence = f"{name} has {'; '.join(wrong.values())}"
+    sentences = [sentence if sentence.endswith("?") else f"{sentence}."] * bool(wrong)
     sentences += [f"Missing for {name}: {'; '.join(missing)}."] * bool(missing)
     command = None
     if profile is not None and proposal is not None and profile.has_titles:
