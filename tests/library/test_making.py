@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from training.notes import CLASSES, FOLDER, SHIPPED, write_notes
 
 from textveil.errors import ConfigError, InputError
-from textveil.library import make_library, read_classes
+from textveil.library import make_library, making, read_classes
 from textveil.library.description import collect_facts, describe_baseline, describe_library
 from textveil.library.making import MAX_CHARACTERS, _convert_head
 
@@ -28,6 +28,20 @@ def test_the_same_texts_make_the_same_library(plain):
     assert make_library(TEXTS, levels=(10, 6, 3, 6), **ABOUT).digest == plain.digest
     assert make_library(TEXTS, levels=(3, 6), seed=1, **ABOUT).digest != plain.digest
     assert plain.level_names == ("3", "6")  # 48 texts are too few for 10 cells of 8
+
+
+def test_cores_that_cannot_be_counted_are_no_traceback(monkeypatch, tmp_path):
+    context: Any = pytest.importorskip("joblib.externals.loky.backend.context")
+
+    monkeypatch.setenv("OMP_NUM_THREADS", "")
+    monkeypatch.delenv("OMP_NUM_THREADS")
+    failed = ("not found", ValueError("found 0 physical cores < 1"))
+    monkeypatch.setattr(context, "_count_physical_cores", lambda: failed)
+    shown: list[Any] = []
+    monkeypatch.setattr(context.traceback, "print_tb", shown.append)
+    monkeypatch.setattr(making, "CPU_FILE", tmp_path / "cpuinfo")
+    make_library(TEXTS, levels=(3,), **ABOUT)
+    assert shown == []
 
 
 def test_cells_of_its_own_texts_are_those_of_the_map(plain, notes_library):

@@ -122,8 +122,8 @@ def _format_lines(proposal: Proposal, commands: dict[str, str]) -> list[str]:
         guess = "a guess at the number of texts"
         if "--per-subject" in commands["synthesize"]:
             guess = (
-                "a guess at the number of subjects, of each of whom one text is counted (more with "
-                "a greater --per-subject and --about, and more noise)"
+                "a guess at the number of subjects: one text of each is counted (more with a "
+                "greater --per-subject and --about, and more noise)"
             )
         lines += [
             "",

@@ -57,8 +57,8 @@ class RowOptions:
     session: str | None = None
 
     def __post_init__(self) -> None:
-        kept = tuple(dict.fromkeys((*self.keep, *self.keep_anyway)))
-        object.__setattr__(self, "keep", kept)
+        copies = tuple(dict.fromkeys((*self.keep, *self.keep_anyway)))
+        object.__setattr__(self, "keep", copies)
         if self.ids != "column" and self.id is not None:
             raise ConfigError("give one of --id, --id-from-row and --id-from-content")
         names = [*self.fields, *self.labels]

@@ -48,6 +48,9 @@ e^10 is 22,026.
 MAX_FACTOR = 1_000_000
 """The factor above which its exact value says nothing."""
 
+_SHOWN = {"verbatim words": "which words pass unchanged"}
+"""Names of what a mask shows that say little by themselves."""
+
 _KEY_WORDS = ("id", "ids", "name", "email", "mail", "number", "no")
 """Last words of a column's name that say by what it names somebody."""
 
@@ -170,7 +173,8 @@ class ReleaseLosses(ABC):
                         *(text for name, text in sentences.items() if name not in stated),
                         (
                             f"{self.also_shows}, computed from the private texts: "
-                            f"{join_parts(guarantee.mask)}. Nothing is claimed about that either."
+                            f"{join_parts([_SHOWN.get(name, name) for name in guarantee.mask])}. "
+                            "Nothing is claimed about that either."
                         ),
                         (
                             "All this is for one release. A reader who gets another release of the "

@@ -48,7 +48,7 @@ def synthesize_columns(
         labels = ["" if value is None else _spell_value(value) for value in read_column(label)]
     if subject is not None:
         values = read_column(subject)
-        if any(value is None and each for value, each in zip(values, texts, strict=True)):
+        if any(value is None and content for value, content in zip(values, texts, strict=True)):
             raise InputError(f"column {quote(subject)} must name a subject for each text")
         subjects = ["" if value is None else _spell_value(value) for value in values]
         options["subject"] = subject.replace("_", " ")
