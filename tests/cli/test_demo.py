@@ -72,7 +72,8 @@ def test_the_letter_has_its_statement_and_what_an_attacker_recovers(shown):
     assert "knows the seed" in said
     found = re.search(
         r"An attacker who knows this program and asks a language model .* is expected to name ([\d.]+) of your (\d+) "
-        r"private words \((\d+)%\), on average over all draws. An attacker with thousands of public texts of the same "
+        r"private words \((\d+)%\), estimated from [\w ]+ \(95% interval \d+% to \d+%\)\. "
+        r"An attacker with thousands of public texts of the same "
         r"kind ",
         said,
     )

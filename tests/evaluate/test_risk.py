@@ -24,6 +24,8 @@ from textveil.evaluate.risk import (
     MAX_DRAWS,
     assess,
     check_risk_options,
+    compute_interval,
+    compute_share,
     describe_public_attackers,
     describe_risk,
 )
@@ -201,6 +203,17 @@ def test_words_that_pass_unprotected_are_certain(table):
     assert found.probability[found.private].tolist() == [1.0] * 4
     assert found.expected[found.private].tolist() == [1.0] * 4
     assert "is expected to name 4 of your 4 private words (100%)" in describe_risk([found])
+
+
+def test_a_mean_of_a_few_draws_says_how_many_and_how_sure(table):
+    _, exact = risk_of(table, c=3.0)
+    assert compute_interval([exact]) is None
+    assert describe_risk([exact]).endswith(", on average over all draws.")
+    few, many = (replace(exact, draws=draws) for draws in (1, 100))
+    (low, high), (near, far) = compute_interval([few]), compute_interval([many])
+    assert 0 <= low < near < compute_share([exact]) < far < high <= 1
+    assert f"estimated from one draw (95% interval {low:.0%} to {high:.0%})" in describe_risk([few])
+    assert "over all draws" not in describe_risk([many])
 
 
 def test_placeholders_leave_the_prior(table):

@@ -4,6 +4,7 @@ import io
 import itertools
 import math
 import re
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
@@ -109,6 +110,16 @@ def test_a_curve_has_a_point_and_a_row_for_every_budget(names):
     dumped = dump_curve(points(names=names))
     assert dumped is not None
     assert dumped["rows"] == rows
+
+
+def test_only_points_that_are_estimated_have_a_bar():
+    sure = points(names=("unigram", "learned"))
+    unsure = [replace(point, intervals={"learned": (0.2, 0.95)}) for point in sure]
+    for given, expected in ((sure, 0), (unsure, len(FACTORS))):
+        styles = [shape.attributes.get("class", "") for shape in draw_curve(given).shapes]
+        assert sum(style.startswith("bar-") for style in styles) == expected
+    row = build_table(unsure)[1][0]
+    assert row[1:] == ["1%", "1% (20% to 95%)"]
 
 
 def test_without_a_bound_budgets_are_multiples(table):

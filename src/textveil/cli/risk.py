@@ -58,8 +58,8 @@ def risk(
 ) -> None:
     """Privatize, and show how probably an attacker who knows this program names each private word.
 
-    The sentence below says how many he is expected to name, on average over all draws, and what was
-    measured of one who has public texts of the same kind.
+    The sentence below says how many he is expected to name, over all draws or estimated from a few,
+    and what was measured of one who has public texts of the same kind.
 
     The release goes to standard output, the same in the colours of its risk to standard error; with
     --json each object

@@ -10,14 +10,12 @@ taken, and the releases are thrown away. A session is left out.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-
-import numpy as np
+from dataclasses import dataclass, field, replace
 
 from textveil.config import Config, registry
 from textveil.errors import BudgetError
 from textveil.evaluate.attack import Case, PriorName, ProgressCallback, ignore_progress
-from textveil.evaluate.risk import Risk, assess
+from textveil.evaluate.risk import Risk, assess, compute_interval, compute_share
 from textveil.guarantee import Guarantee, find_drawn_epsilon, summarize
 from textveil.pipeline import Privatizer, resolve_budget
 from textveil.protect import Grouped
@@ -55,12 +53,14 @@ class CurvePoint:
         bound: the same for any two words, where `epsilon` is per unit of distance.
         shares: by the name of an attacker's prior, the share of private words that he is expected
             to name, over all draws.
+        intervals: the 95% intervals of those shares that are estimated from a few draws.
     """
 
     factor: float
     epsilon: float
     bound: float
     shares: Mapping[str, float]
+    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
 def compute_curve(  # noqa: PLR0913 - most are options, given by keyword
@@ -104,8 +104,7 @@ def compute_curve(  # noqa: PLR0913 - most are options, given by keyword
         report("risk at other budgets", number, len(factors))
         known = {risks[0].prior: risks} if factor == 1 else {}
         if attackers.keys() == known.keys():
-            shares = {name: _compute_share(own) for name, own in known.items()}
-            points.append(_build_point(factor, guarantee, shares))
+            points.append(_build_point(factor, guarantee, known))
             continue
         try:
             privatizer = Privatizer.from_config(scale_budgets(config, factor), table=table)
@@ -113,14 +112,14 @@ def compute_curve(  # noqa: PLR0913 - most are options, given by keyword
         except BudgetError:
             continue  # the mechanism cannot keep to so small or large a budget
         case = Case.build(privatizer, run, names=True)
-        shares = {
-            name: _compute_share(known.get(name) or assess(case, prior=prior, public=own, rng=rng))
+        found = {
+            name: known.get(name) or assess(case, prior=prior, public=own, rng=rng)
             for name, own in attackers.items()
         }
         statement = (
             guarantee if factor == 1 else summarize([result.guarantee for result in run.results])
         )
-        points.append(_build_point(factor, statement, shares))
+        points.append(_build_point(factor, statement, found))
     report("risk at other budgets", len(factors), len(factors))
     return points
 
@@ -160,15 +159,18 @@ def scale_budgets(config: Config, factor: float) -> Config:
     )
 
 
-def _compute_share(risks: Sequence[Risk]) -> float:
-    """Returns the share of private words that are expected to be named."""
-    private = sum(int(risk.private.sum()) for risk in risks)
-    return sum(float(np.nansum(risk.expected)) for risk in risks) / private if private else 0.0
-
-
-def _build_point(factor: float, guarantee: Guarantee, shares: Mapping[str, float]) -> CurvePoint:
+def _build_point(
+    factor: float, guarantee: Guarantee, found: Mapping[str, Sequence[Risk]]
+) -> CurvePoint:
     epsilon = find_drawn_epsilon(guarantee)
     # Groups have theirs for any two words, whatever draws them.
     is_metric = guarantee.kind == "metric" and not guarantee.groups
     bound = guarantee.epsilon_ldp if is_metric else epsilon
-    return CurvePoint(factor=factor, epsilon=epsilon, bound=bound, shares=shares)
+    intervals = {name: compute_interval(risks) for name, risks in found.items()}
+    return CurvePoint(
+        factor=factor,
+        epsilon=epsilon,
+        bound=bound,
+        shares={name: compute_share(risks) for name, risks in found.items()},
+        intervals={name: ends for name, ends in intervals.items() if ends is not None},
+    )

@@ -18,10 +18,12 @@ nothing of its value. What earlier releases tell of the same words is not counte
 
 What is guessed right in one draw is chance. So the sentence says how many words are guessed right
 on average over all draws of the text: computed from the law where it is written down and the prior
-is the same everywhere, else the mean of draws that are made for this alone, and thrown away.
+is the same everywhere, else the mean of draws that are made for this alone, and thrown away; it
+then has an interval.
 """
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -406,10 +408,37 @@ def _expect_rows(case: Case, prior: PriorName, items: Ids) -> Values:
     return result
 
 
+def compute_share(risks: Sequence[Risk]) -> float:
+    """Computes the share of private words that are expected to be named, 0 without any."""
+    private = sum(int(risk.private.sum()) for risk in risks)
+    return sum(float(np.nansum(risk.expected)) for risk in risks) / private if private else 0.0
+
+
+def compute_interval(risks: Sequence[Risk]) -> tuple[float, float] | None:
+    """Computes the 95% interval of `compute_share`; None where no mean of draws was taken.
+
+    Wilson's interval: a chance per word varies less than a hit, so it is rather too wide. Words
+    that are released alike count once, because equal words may be one draw.
+    """
+    draws = risks[0].draws if risks else None
+    if draws is None or not get_caution(risks):
+        return None
+    distinct = {
+        item.text.lower()
+        for risk in risks
+        for item, is_private in zip(risk.released.items, risk.private, strict=True)
+        if is_private
+    }
+    share, weight = compute_share(risks), 1.96**2 / (draws * len(distinct))
+    middle = share + weight / 2
+    reach = math.sqrt(weight * (share * (1 - share) + weight / 4))
+    return max(0.0, (middle - reach) / (1 + weight)), min(1.0, (middle + reach) / (1 + weight))
+
+
 def describe_risk(risks: Sequence[Risk]) -> str:
     """Returns a sentence on the expected number of recovered words.
 
-    On average over all draws.
+    It says whether that is computed over all draws, or from how many it is estimated.
     """
     private = sum(int(risk.private.sum()) for risk in risks)
     if not private:
@@ -418,10 +447,15 @@ def describe_risk(risks: Sequence[Risk]) -> str:
     about = "fewer than 0.1" if named_count < 0.05 else f"{named_count:.1f}".removesuffix(".0")
     about = about if named_count else "none"
     words = "private word" if private == 1 else "private words"
+    interval, draws = compute_interval(risks), risks[0].draws
+    basis = "on average over all draws"
+    if interval is not None:
+        low, high = interval
+        number = "one draw" if draws == 1 else f"{draws} draws"
+        basis = f"estimated from {number} (95% interval {low:.0%} to {high:.0%})"
     return (
         f"An attacker who knows this program and {PRIOR_DESCRIPTIONS[risks[0].prior]} is expected "
-        f"to name {about} of your {private:,} {words} ({named_count / private:.0%}), on average "
-        "over all draws."
+        f"to name {about} of your {private:,} {words} ({named_count / private:.0%}), {basis}."
     )
 
 

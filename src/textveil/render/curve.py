@@ -31,8 +31,8 @@ ATTACKER_NAMES = {
 """Attackers in a few words."""
 
 CURVE_NOTE = (
-    "All budgets are multiplied together. A point is what is expected over all draws; for attackers "
-    "who look at the words around, it is the mean of a few, and their line may waver. A budget "
+    "All budgets are multiplied together. A point without a bar is what is expected over all draws; "
+    "one with a bar is estimated from a few, and the bar is its 95% interval. A budget "
     "chosen from this curve depends on the private text: choose one on public texts of the same "
     "kind."
 )
@@ -46,7 +46,10 @@ def draw_curve(points: Sequence[CurvePoint]) -> Picture:
         points: at least two, in order of their budgets.
     """
     names = list(points[0].shares)
-    highest = max(max(point.shares.values()) for point in points)
+    highest = max(
+        max([*point.shares.values(), *(high for _, high in point.intervals.values())])
+        for point in points
+    )
     limit = next(top for top in Y_LIMITS if highest <= top or top == Y_LIMITS[-1])
     xs, places = _place_points(points), range(len(points))
     shapes = [*_draw_axes(points, xs, limit)]
@@ -57,6 +60,12 @@ def draw_curve(points: Sequence[CurvePoint]) -> Picture:
         for i in places:
             is_own = points[i].factor == 1
             size = "5" if is_own else "3"
+            if name in points[i].intervals:
+                low, high = (_find_height(end, limit) for end in points[i].intervals[name])
+                # Two attackers' bars stand side by side.
+                x = f"{xs[i] + (0 if len(names) == 1 else 1.5 if style == 'first' else -1.5):.1f}"
+                ends = {"x1": x, "x2": x, "y1": f"{low:.1f}", "y2": f"{high:.1f}"}
+                shapes.append(Shape("line", {**ends, "class": f"bar-{style}"}))
             where = {"cx": f"{xs[i]:.1f}", "cy": f"{ys[i]:.1f}", "r": size, "class": style}
             shapes.append(Shape("circle", where))
             if is_own:
@@ -100,7 +109,7 @@ def build_table(points: Sequence[CurvePoint]) -> tuple[list[str], list[list[str]
         [
             _format_place(point, points) + (" (yours)" if point.factor == 1 else ""),
             *([format_number(point.bound)] if has_bound else []),
-            *(_format_share(point.shares[name]) for name in names),
+            *(_format_estimate(point, name) for name in names),
         ]
         for point in points
     ]
@@ -199,6 +208,14 @@ def _format_place(point: CurvePoint, points: Sequence[CurvePoint]) -> str:
 def _name_place(point: CurvePoint, points: Sequence[CurvePoint]) -> str:
     place = _format_place(point, points)
     return f"epsilon {place}" if _has_epsilons(points) else f"{place} your budget"
+
+
+def _format_estimate(point: CurvePoint, name: str) -> str:
+    share = _format_share(point.shares[name])
+    if name not in point.intervals:
+        return share
+    low, high = point.intervals[name]
+    return f"{share} ({low:.0%} to {high:.0%})"
 
 
 def _format_share(share: float) -> str:

@@ -92,6 +92,8 @@ PICTURE_CSS = """
 .risk-curve polyline { fill: none; stroke-width: 2; stroke-linejoin: round; }
 .risk-curve .first { stroke: var(--ink-first); }
 .risk-curve .second { stroke: var(--ink-second); stroke-dasharray: 6 3; }
+.risk-curve .bar-first { stroke: var(--ink-first); stroke-width: 1.5; }
+.risk-curve .bar-second { stroke: var(--ink-second); stroke-width: 1.5; }
 .risk-curve circle.first { fill: var(--ink-first); }
 .risk-curve circle.second { fill: var(--ink-second); stroke-dasharray: none; }
 .risk-curve text.first { fill: var(--ink-first); stroke: none; font-weight: 600; }
