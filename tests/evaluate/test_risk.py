@@ -210,7 +210,7 @@ def test_a_mean_of_a_few_draws_says_how_many_and_how_sure(table):
     assert compute_interval([exact]) is None
     assert describe_risk([exact]).endswith(", on average over all draws.")
     few, many = (replace(exact, draws=draws) for draws in (1, 100))
-    (low, high), (near, far) = compute_interval([few]), compute_interval([many])
+    (low, high), (near, far) = (compute_interval([risk]) or (0.0, 0.0) for risk in (few, many))
     assert 0 <= low < near < compute_share([exact]) < far < high <= 1
     assert f"estimated from one draw (95% interval {low:.0%} to {high:.0%})" in describe_risk([few])
     assert "over all draws" not in describe_risk([many])
