@@ -78,3 +78,9 @@ def test_in_range_finds_one_wrong_value_among_many(wrong):
 def test_uniform_is_frozen():
     with pytest.raises(AttributeError):
         Uniform(1.0).epsilon = 2.0  # type: ignore[misc]
+
+
+def test_epsilon_with_a_profile_of_groups_is_the_largest_of_their_budgets():
+    config = resolve(profile="document", overrides={"epsilon": 2.0})
+    assert Grouped.build(config.groups, config.epsilon).budgets == (1.0, 0.5, 2.0, 1.5)
+    assert config.names.epsilon == 6  # it has its own
