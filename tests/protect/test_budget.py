@@ -5,8 +5,10 @@ import math
 import numpy as np
 import pytest
 
+from textveil.config import resolve
 from textveil.config.sections import WordsOptions
 from textveil.errors import BudgetError, ConfigError
+from textveil.protect import Grouped
 from textveil.protect.budget import MAX_BUDGET, MIN_BUDGET, Uniform, check_range
 from textveil.protect.protection import build_ungrouped, find_public_words
 
