@@ -5,8 +5,10 @@ import math
 import numpy as np
 import pytest
 
+from textveil.config import resolve
 from textveil.config.sections import WordsOptions
 from textveil.errors import BudgetError, ConfigError
+from textveil.protect import Grouped
 from textveil.protect.budget import MAX_BUDGET, MIN_BUDGET, Uniform, check_range
 from textveil.protect.protection import build_ungrouped, find_public_words
 
@@ -78,3 +80,9 @@ def test_in_range_finds_one_wrong_value_among_many(wrong):
 def test_uniform_is_frozen():
     with pytest.raises(AttributeError):
         Uniform(1.0).epsilon = 2.0  # type: ignore[misc]
+
+
+def test_epsilon_with_a_profile_of_groups_is_the_largest_of_their_budgets():
+    config = resolve(profile="document", overrides={"epsilon": 2.0})
+    assert Grouped.build(config.groups, config.epsilon).budgets == (1.0, 0.5, 2.0, 1.5)
+    assert config.names.epsilon == 6  # it has its own

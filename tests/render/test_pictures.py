@@ -122,6 +122,15 @@ def test_only_points_that_are_estimated_have_a_bar():
     assert row[1:] == ["1%", "1% (20% to 95%)"]
 
 
+def test_what_joins_points_is_dashed_and_the_axis_is_said_to_be_logarithmic():
+    for style in ("first", "second"):
+        assert re.search(rf"\.{style} {{[^}}]*stroke-dasharray: \d", PICTURE_CSS)
+    for epsilon in (7.5, math.inf):
+        content = render_curve(points(epsilon=epsilon))
+        assert "(log scale)" in content
+        assert "between two the risk was not computed" in content
+
+
 def test_without_a_bound_budgets_are_multiples(table):
     assert [row[0] for row in build_table(points(epsilon=math.inf))[1]] == [
         *("0.25×", "0.5×", "0.71×", "1× (yours)", "1.4×", "2×", "4×")

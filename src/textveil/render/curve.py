@@ -32,7 +32,8 @@ ATTACKER_NAMES = {
 
 CURVE_NOTE = (
     "All budgets are multiplied together. A point without a bar is what is expected over all draws; "
-    "one with a bar is estimated from a few, and the bar is its 95% interval. A budget "
+    "one with a bar is estimated from a few, and the bar is its 95% interval. Dashes only join the "
+    "points: between two the risk was not computed, and may rise steeply. A budget "
     "chosen from this curve depends on the private text: choose one on public texts of the same "
     "kind."
 )
@@ -160,11 +161,11 @@ def _draw_axes(points: Sequence[CurvePoint], xs: Sequence[float], limit: float) 
         style = {"class": "own-text"} if is_own else {}
         shapes.append(Shape("text", {**below, **style}, _format_place(point, points)))
     middle = {"x": str((LEFT + WIDTH - RIGHT) // 2), "y": str(BOTTOM + 36), "text-anchor": "middle"}
-    title = "budgets, as a multiple of yours"
+    title = "budgets, as a multiple of yours (log scale)"
     if _has_epsilons(points):
         # Where a bound for any two words differs, the mechanism's promise is by distance.
         is_metric = any(point.bound != point.epsilon for point in points)
-        title = f"epsilon of a drawn word{' per unit of distance' if is_metric else ''}"
+        title = f"epsilon of a drawn word{' per unit of distance' if is_metric else ''} (log scale)"
     shapes.append(Shape("text", middle, title))
     corner = {"x": str(LEFT - 30), "y": "12", "text-anchor": "start"}
     return [*shapes, Shape("text", corner, "private words named")]

@@ -89,12 +89,12 @@ PICTURE_CSS = """
 .risk-curve text { fill: var(--ink-axis); }
 .risk-curve .grid { stroke: var(--ink-grid); stroke-width: 1; }
 .risk-curve .own { stroke: var(--ink-axis); stroke-width: 1; stroke-dasharray: 3 3; }
-.risk-curve polyline { fill: none; stroke-width: 2; stroke-linejoin: round; }
-.risk-curve .first { stroke: var(--ink-first); }
+.risk-curve polyline { fill: none; stroke-width: 1; stroke-linejoin: round; }
+.risk-curve .first { stroke: var(--ink-first); stroke-dasharray: 2 3; }
 .risk-curve .second { stroke: var(--ink-second); stroke-dasharray: 6 3; }
 .risk-curve .bar-first { stroke: var(--ink-first); stroke-width: 1.5; }
 .risk-curve .bar-second { stroke: var(--ink-second); stroke-width: 1.5; }
-.risk-curve circle.first { fill: var(--ink-first); }
+.risk-curve circle.first { fill: var(--ink-first); stroke-dasharray: none; }
 .risk-curve circle.second { fill: var(--ink-second); stroke-dasharray: none; }
 .risk-curve text.first { fill: var(--ink-first); stroke: none; font-weight: 600; }
 .risk-curve text.second { fill: var(--ink-second); stroke: none; font-weight: 600; }
