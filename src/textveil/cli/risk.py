@@ -114,7 +114,7 @@ def risk(
                 report=report,
             )
         )
-    public_note = describe_public_attackers(config, risks)
+    public_note = describe_public_attackers(config, risks, public_texts)
     originals = [result.private for result in evaluation_run.results]
     if html is not None and risks:
         page = shown.render_page(
