@@ -481,7 +481,7 @@ def describe_public_attackers(
         return (
             f"He learned from {words:,} words of public texts, which is little: an attacker with "
             "thousands of such texts may name more."
-            if words < FEW_PUBLIC_WORDS
+            if 0 < words < FEW_PUBLIC_WORDS
             else ""
         )
     measured = _read_measured()
