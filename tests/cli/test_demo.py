@@ -1,5 +1,6 @@
 """The demonstration: what it shows is true, short, and needs nothing but the core."""
 
+import html
 import re
 import subprocess
 import sys
@@ -7,6 +8,7 @@ import sys
 import pytest
 
 from textveil.cli import demo
+from textveil.evaluate.risk import describe_public_attackers
 from textveil.table import load_table
 
 EXTRAS = (
@@ -117,6 +119,9 @@ def test_the_page_has_all_three_parts_and_loads_nothing(monkeypatch):
     assert '<span class="word type-people">Julia Picasso</span>' in page
     assert '<span class="word type-people">&lt;PERSON_1&gt;</span>' in page
     assert "3 of 9" in page
+    note = describe_public_attackers(letter.config, letter.risks)
+    assert "names more" in note
+    assert html.escape(note) in page
     assert page.count('class="statement-bar"') == 1
     assert not re.search(r"<script|https?://|src=|url\(|@import", page)
     pieces = demo.mark_prompt(prompt)

@@ -216,6 +216,14 @@ def test_a_mean_of_a_few_draws_says_how_many_and_how_sure(table):
     assert "over all draws" not in describe_risk([many])
 
 
+def test_an_attacker_with_few_public_texts_is_said_to_know_little(table):
+    _, found = risk_of(table, c=3.0)
+    learned, config = [replace(found, prior="learned")], resolve(profile="document")
+    few = describe_public_attackers(config, learned, ["a river runs"] * 50)
+    assert "learned from 150 words of public texts, which is little" in few
+    assert describe_public_attackers(config, learned, ["a river runs"] * 9000) == ""
+
+
 def test_placeholders_leave_the_prior(table):
     _, found = risk_of(table, mechanism="placeholder")
     assert found.probability[found.private] == pytest.approx(1 / 60)

@@ -12,7 +12,7 @@ from textveil import cli
 from textveil.config.layers import convert_keywords, resolve
 from textveil.errors import BudgetError, ConfigError, InputError
 from textveil.evaluate.attack.channel import find_exact_map
-from textveil.guarantee import compose, summarize
+from textveil.guarantee import compose, format_number, summarize
 from textveil.mechanism import Block, Layout, Select, build_success_rate, compute_information
 from textveil.mechanism.papers import rankcape, santext
 from textveil.pipeline import Privatizer, budget_search, resolve_budget
@@ -260,3 +260,12 @@ def test_the_command_refuses_the_private_texts_as_public_ones(capsys, tmp_path):
     ):
         assert cli.main([*arguments, "--risk", "0.1", "--public", str(file)]) == 2
         assert "must not be the file" in capsys.readouterr().err
+
+
+def test_a_statement_rounds_the_found_budget_one_way():
+    chosen = replace(config(), epsilon=7.7861)
+    told = budget_search.describe_search(chosen)
+    assert told.startswith(
+        f"epsilon {format_number(7.7861)} was chosen"
+    )  # as where words are drawn
+    assert format_number(7.7861) == "7.787"

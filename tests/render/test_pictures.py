@@ -10,6 +10,8 @@ from xml.etree import ElementTree
 import pytest
 from tests.fixtures import NOUNS, gaussian_rows
 
+from textveil import __version__
+from textveil.config import resolve
 from textveil.evaluate.attack import Case
 from textveil.evaluate.curve import FACTORS, CurvePoint
 from textveil.evaluate.risk import assess
@@ -198,6 +200,29 @@ def test_the_page_has_the_curve_and_the_bar_and_loads_nothing(table):
     assert page.count('class="risk-curve"') == page.count('class="statement-bar"') == 1
     assert "Risk at other budgets" in page
     assert not re.search(r"<script|https?://|src=|url\(|@import", page)
+
+
+def test_the_foot_says_by_what_the_page_was_made_and_no_path(table):
+    result, risks = released(table)
+    config = resolve(overrides={"mechanism": "rankcape", "epsilon": 3.0, "seed": 90210})
+    config = replace(config, profile="/home/maria/canary/mine.yaml")
+    page = risk.render_page(risks, result.guarantee, config=config)
+    foot = page[page.rindex('<p class="how">') :]
+    assert f"textveil {__version__}; profile mine.yaml; mechanism rankcape; drawn at eps" in foot
+    assert "epsilon 3; prior uniform; computed over all draws; with a seed" in foot
+    assert not re.search("maria|canary|90210|lemon", page)
+    unsure = [replace(each, draws=3) for each in risks]
+    assert "estimated from draws: 3" in risk.render_page(unsure, result.guarantee, config=config)
+
+
+def test_public_words_are_not_said_to_be_unchanged(table):
+    result, risks = released(table, words={"casing": "lower"})
+    assert result.text.startswith("the ")  # it passed, and changed
+    assert "unchanged" not in risk.render_page(risks, result.guarantee).split("<h2>The st")[0]
+
+
+def test_on_narrow_screens_a_curve_has_larger_letters():
+    assert re.search(r"\(max-width: 30rem\) { .risk-curve { font-size: 14px", PICTURE_CSS)
 
 
 def test_signs_stand_in_for_colours_on_both_sides(table):

@@ -163,7 +163,7 @@ def show(console: Console, *, seed: int | None = None) -> Demonstration:
 def build_page(demo: Demonstration) -> str:
     """Builds the demonstration as a page, with the risk of the letter at other budgets."""
     from textveil.evaluate.curve import SHORT_FACTORS, compute_curve
-    from textveil.evaluate.risk import check_risk_options
+    from textveil.evaluate.risk import check_risk_options, describe_public_attackers
     from textveil.render import demonstration
 
     prompt, letter = demo.prompt, demo.letter
@@ -182,6 +182,7 @@ def build_page(demo: Demonstration) -> str:
         describe_hidden([prompt.result.released]),
         letter.result,
         letter.risks,
+        describe_public_attackers(letter.config, letter.risks),
         curve,
         (MECHANISM_COLUMNS, demo.rows, EPSILON_REMARK),
     )

@@ -114,11 +114,16 @@ def risk(
                 report=report,
             )
         )
-    public_note = describe_public_attackers(config, risks)
+    public_note = describe_public_attackers(config, risks, public_texts)
     originals = [result.private for result in evaluation_run.results]
     if html is not None and risks:
         page = shown.render_page(
-            risks, merge_statements(statements), public_note, originals=originals, curve=curve
+            risks,
+            merge_statements(statements),
+            public_note,
+            originals=originals,
+            curve=curve,
+            config=config,
         )
         texts.write_page(html, page, private=True)
         console.note("textveil: warning: the page holds the private originals (--html)")

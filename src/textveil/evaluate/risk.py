@@ -84,6 +84,9 @@ DRAW_WORD_BUDGET, MAX_DRAWS = 100, 8
 MAX_CONTEXT_WORDS = 2000
 """The most drawn words whose language-model expectations are held."""
 
+FEW_PUBLIC_WORDS = 20_000
+"""The words of public texts below which an attacker learns little: some two thousand short texts."""
+
 REDRAW_STREAM = 2**119
 """The random stream of further draws, apart from all others."""
 
@@ -459,18 +462,28 @@ def describe_risk(risks: Sequence[Risk]) -> str:
     )
 
 
-def describe_public_attackers(config: Config, risks: Sequence[Risk]) -> str:
+def describe_public_attackers(
+    config: Config, risks: Sequence[Risk], public: Sequence[str] = ()
+) -> str:
     """Returns a sentence on attackers with public texts of the same kind.
 
     The measured success under these options, or else how to see it.
 
     Args:
         config: what the texts were privatized with.
-        risks: of the texts; nothing is said where nothing was drawn, or the attacker has such
-            texts.
+        risks: of the texts; nothing is said where nothing was drawn.
+        public: what the attacker learned from; said where that is little.
     """
-    if not get_caution(risks) or any(risk.prior == "learned" for risk in risks):
+    if not get_caution(risks):
         return ""
+    if any(risk.prior == "learned" for risk in risks):
+        words = sum(len(text.split()) for text in public)
+        return (
+            f"He learned from {words:,} words of public texts, which is little: an attacker with "
+            "thousands of such texts may name more."
+            if 0 < words < FEW_PUBLIC_WORDS
+            else ""
+        )
     measured = _read_measured()
     if {**config.to_dict(), "seed": None} != measured["configuration"]:
         return (

@@ -21,6 +21,7 @@ import numpy as np
 from textveil.config import Config, GroupOptions, registry
 from textveil.errors import BudgetError, ConfigError, InputError, TextveilError, quote_file
 from textveil.files import formats, text_streams
+from textveil.guarantee import format_number
 from textveil.mechanism import (
     Layout,
     Mechanism,
@@ -182,7 +183,7 @@ def compute_prior(config: Config, table: EmbeddingTable) -> Values:
 
 def describe_search(config: Config) -> str:
     """Returns the statement's sentence on a budget search; "" without one."""
-    if config.risk is None:
+    if config.risk is None or config.epsilon is None:
         return ""
     prior_name = (
         "the packaged word frequencies" if config.prior is None else "the words of the public texts"
@@ -192,7 +193,7 @@ def describe_search(config: Config) -> str:
         ", names and figures not counted" if config.names.types or config.figures.types else ""
     )
     return (
-        f"epsilon {config.epsilon:.4g}{group_note} was chosen so that an attacker whose prior "
+        f"epsilon {format_number(config.epsilon)}{group_note} was chosen so that an attacker whose prior "
         f"is {prior_name} guesses at most {100 * config.risk:g}% of drawn words, each from its "
         f"released word alone{exclusion_note}; it was found without looking at the text"
     )

@@ -23,6 +23,7 @@ def render_page(
     hidden: str,
     letter: Result,
     risks: Sequence[Risk],
+    public_note: str,
     curve: Sequence[CurvePoint],
     mechanisms: tuple[Sequence[str], Sequence[Sequence[str]], str],
 ) -> str:
@@ -33,6 +34,7 @@ def render_page(
         hidden: a sentence on what was hidden.
         letter: the release of the letter.
         risks: what an attacker recovers of it.
+        public_note: what attackers with public texts recover.
         curve: the same at other budgets.
         mechanisms: the head of a table, its rows, and a remark.
     """
@@ -46,7 +48,7 @@ def render_page(
 <div class="sides">{steps}</div>
 <p>{escape(hidden)}</p>
 <h2>2. Privatize a text</h2>
-<p>{escape(describe_risk(risks))}</p>
+<p>{escape(f"{describe_risk(risks)} {public_note}".strip())}</p>
 {render_texts(risks, [letter.private])}
 {render_curve(curve)}
 {pages.render_statement(letter.guarantee)}

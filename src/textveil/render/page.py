@@ -14,7 +14,9 @@ from textveil.render.bar import render_bar
 from textveil.render.picture import PICTURE_CSS
 
 
-def render_page(title: str, content: str, guarantee: Guarantee, *, styles: str) -> str:
+def render_page(
+    title: str, content: str, guarantee: Guarantee, *, styles: str, foot: str = ""
+) -> str:
     """Builds a page that shows releases and their statement.
 
     The statement is at the end.
@@ -24,8 +26,10 @@ def render_page(title: str, content: str, guarantee: Guarantee, *, styles: str) 
         content: HTML.
         guarantee: the statement about everything that is shown.
         styles: CSS in addition to what all pages have.
+        foot: a line below all, by which the page can be cited.
     """
     content = f"{content}\n{render_statement(guarantee)}"
+    content += f'\n<p class="how">{escape(foot)}</p>' if foot else ""
     return render_plain_page(title, content, styles=f"{PICTURE_CSS}\n{styles}")
 
 

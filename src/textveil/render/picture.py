@@ -86,6 +86,7 @@ PICTURE_CSS = """
 }
 .risk-curve { display: block; width: 100%; max-width: 36rem; height: auto; overflow: visible;
   font: 11px system-ui, sans-serif; }
+@media (max-width: 30rem) { .risk-curve { font-size: 14px; } }
 .risk-curve text { fill: var(--ink-axis); }
 .risk-curve .grid { stroke: var(--ink-grid); stroke-width: 1; }
 .risk-curve .own { stroke: var(--ink-axis); stroke-width: 1; stroke-dasharray: 3 3; }

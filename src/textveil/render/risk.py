@@ -5,17 +5,20 @@ tell which guesses are right.
 Not here: how risk is assessed (`evaluate.risk`), and the statement about a release (`guarantee`).
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from html import escape
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from rich.table import Table
 from rich.text import Text
 
+from textveil.config import Config
 from textveil.evaluate.curve import CurvePoint
 from textveil.evaluate.risk import PRIOR_DESCRIPTIONS, Risk, describe_risk, get_caution
-from textveil.guarantee import Guarantee
+from textveil.guarantee import Guarantee, find_drawn_epsilon, format_number
 from textveil.pipeline import Private
 from textveil.render import page as pages
 from textveil.render.curve import render_curve
@@ -183,6 +186,7 @@ def render_page(
     *,
     originals: Sequence[Private] = (),
     curve: Sequence[CurvePoint] = (),
+    config: Config | None = None,
 ) -> str:
     """Builds a page of releases in their risk's colours.
 
@@ -194,14 +198,38 @@ def render_page(
         public_note: what public texts of the same kind bring, see `evaluate.risk.beside`.
         originals: the texts, to stand beside their releases; none to leave them out.
         curve: the risk at other budgets; none to leave it out.
+        config: what the texts were released with, for a line at the foot; None to leave it out.
     """
+    foot = "" if config is None else describe_origin(config, risks, guarantee)
     what = "holds the private text" if originals else "shows which guesses about it are right"
     warning = get_caution(risks)
     content = f"""{f'<p class="how">{escape(public_note)}</p>' if public_note else ""}
 <p class="keep">Keep this page to yourself: it {what}.{escape(f" {warning}" if warning else "")}</p>
 {render_texts(risks, originals)}
 {render_curve(curve)}"""
-    return pages.render_page(describe_risk(risks), content, guarantee, styles=PAGE_CSS)
+    return pages.render_page(describe_risk(risks), content, guarantee, styles=PAGE_CSS, foot=foot)
+
+
+def describe_origin(config: Config, risks: Sequence[Risk], guarantee: Guarantee) -> str:
+    """Returns a line by which a page can be cited: version, options, draws; no path, no text."""
+    from textveil import __version__
+
+    draws = risks[0].draws if risks else None
+    epsilon, profile = find_drawn_epsilon(guarantee), config.profile
+    return "; ".join(
+        filter(
+            None,
+            (
+                f"textveil {__version__}",
+                profile and f"profile {Path(profile).name}",
+                f"mechanism {Path(config.mechanism.name).name}",
+                f"drawn at epsilon {format_number(epsilon)}" if math.isfinite(epsilon) else "",
+                f"prior {risks[0].prior}" if risks else "",
+                "computed over all draws" if draws is None else f"estimated from draws: {draws}",
+                "with a seed" if config.seed is not None else "without a seed",
+            ),
+        )
+    )
 
 
 def render_texts(risks: Sequence[Risk], originals: Sequence[Private] = ()) -> str:
@@ -236,7 +264,7 @@ def render_texts(risks: Sequence[Risk], originals: Sequence[Private] = ()) -> st
         )
         texts = f'<div class="sides">{pairs}</div>'
     return f"""<p class="how">{escape(explanation)}Point at a word to read its probability.</p>
-<ul class="legend">{steps}<li><span class="public">word</span> public, passed unchanged</li>\
+<ul class="legend">{steps}<li><span class="public">word</span> public, passed</li>\
 <li><span class="named">word</span> the attacker's best guess is right</li></ul>
 <p class="how">The colour says how likely the attacker finds the private word.</p>
 {texts}"""
