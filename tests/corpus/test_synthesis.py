@@ -661,8 +661,7 @@ def test_unreadable_files(tmp_path, library, name):
     assert not any(canary.lower() in message.lower() for canary in CANARIES.values())
     assert refused.value.__cause__ is None
     assert refused.value.__context__ is None
-    assert not (tmp_path / "out" / "votes.json").exists()
-    assert names(tmp_path / "out") == []
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(

@@ -119,8 +119,8 @@ SHARED_OPTIONS: dict[str, SharedOption] = {
         flag="--epsilon",
         metavar="E",
         path="epsilon",
-        help="The budget of a word, in the unit of the statement; where a profile divides it among "
-        "groups, the largest one. Names have names.epsilon. With --unit, of a document or sentence.",
+        help="The budget of a word, in the unit of the statement: the largest one, where a profile "
+        "has groups. With --unit, of a document or sentence.",
     ),
     "risk": SharedOption(
         flag="--risk",
