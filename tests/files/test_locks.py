@@ -50,7 +50,10 @@ assert main(run) == 0
 @pytest.fixture(params=SYSTEMS)
 def system(request, tmp_path):
     """A function that starts Python with a program, and whether that sees a system like Windows."""
-    paths = [SYSTEMS[request.param], *sys.path]
+    paths = [
+        SYSTEMS[request.param],
+        *(each for each in sys.path if each != SYSTEMS["like Windows"]),
+    ]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
     def start(program: str) -> subprocess.Popen[str]:

@@ -769,6 +769,7 @@ def hang_up(said, given=None, policy=None):
     wait_for(lambda: len(said) > count)
 
 
+@pytest.mark.posix
 def test_what_is_wrong_with_a_policy_is_told_and_changes_nothing(certificate):
     """Whatever it is that fails, and without the words of what is not textveil's own."""
     given, said = list[Policy | Exception](), list[str]()
@@ -795,6 +796,7 @@ def test_what_is_wrong_with_a_policy_is_told_and_changes_nothing(certificate):
     assert gateway.policies == [Policy(), Policy(tls=certificate)]
 
 
+@pytest.mark.posix
 def test_a_policy_that_was_changed_is_not_said_to_be_as_before(certificate):
     """Its certificate is gone between the two times that it is read."""
     said = list[str]()
@@ -816,6 +818,7 @@ def test_a_policy_that_was_changed_is_not_said_to_be_as_before(certificate):
     )
 
 
+@pytest.mark.posix
 def test_a_policy_that_changes_while_the_gateway_loads_is_read_then():
     said, gateway = list[str](), Told()
     taking: Any = gateway

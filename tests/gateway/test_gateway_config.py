@@ -362,6 +362,7 @@ def test_the_end_of_the_line_is_dropped(tmp_path, end):
     assert read_secret_file(secret(tmp_path, "a", CANARY + end), "it") == CANARY
 
 
+@pytest.mark.posix
 def test_who_can_read_a_secret_is_said_unless_it_was_mounted(tmp_path, monkeypatch):
     path = secret(tmp_path, "a", CANARY, 0o644)
     with pytest.warns(TextveilWarning, match="everybody on this machine can read the file"):

@@ -368,6 +368,7 @@ def test_a_full_queue_answers_as_the_api_does(small_table, http):
     assert len(upstream.bodies) == 2
 
 
+@pytest.mark.posix
 def test_long_texts_have_a_lane_of_their_own(small_table, http):
     """A long text that takes for ever keeps no short one waiting, and no long conversation of which all is known."""
     go = threading.Event()

@@ -116,6 +116,7 @@ def user(text):
     return {"role": "user", "content": text}
 
 
+@pytest.mark.posix
 @pytest.mark.parametrize("key", first_of_each([KEY, {}]))
 def test_a_conversation_goes_on_in_any_worker(tmp_path, key):
     """Byte for byte, with words that are drawn: each is drawn once, whichever worker gets the next turn."""

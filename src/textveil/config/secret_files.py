@@ -23,13 +23,13 @@ MOUNT_FOLDERS = ("/run/secrets/", "/var/run/secrets/", "/run/credentials/")
 
 
 def read_secret_variable(
-    name: str, environ: Mapping[str, str] = os.environ, *, file: str | None = None
+    name: str, environ: Mapping[str, str] | None = None, *, file: str | None = None
 ) -> str | None:
     """Reads a secret from a variable, or from the file that `NAME_FILE` names.
 
     Args:
         name: the variable.
-        environ: variables; an empty one counts as missing.
+        environ: variables, None for those of this process; an empty one counts as missing.
         file: the value of `NAME_FILE`, if it is known already.
 
     Returns:
@@ -38,6 +38,7 @@ def read_secret_variable(
     Raises:
         ConfigError: both are set, or the file cannot be read.
     """
+    environ = os.environ if environ is None else environ
     secret, file = environ.get(name), file or environ.get(name + FILE_SUFFIX)
     if secret and file:
         raise ConfigError(f"set {name} or {name}{FILE_SUFFIX}, not both")
