@@ -110,6 +110,7 @@ def ask(url):
 # ---- what it says ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.posix
 def test_a_gateway_runs_from_one_file_with_its_secrets_in_files(folder):
     with serving_upstream(lambda _: answer_of({"role": "assistant", "content": "ok"})) as upstream:
         path = write(WHOLE, upstream.url)
@@ -207,6 +208,7 @@ def test_a_store_is_looked_for_beside_the_file(folder, tmp_path, url, opened, in
     assert config.defaults == {"store": opened.replace("FOLDER", str(tmp_path))}
 
 
+@pytest.mark.posix
 def test_a_gateway_without_a_policy_stays_when_it_is_told_to_read_it_again(folder):
     path = write("gateway: {port: 0, upstream: 'http://127.0.0.1:9/v1', metrics: all}\n")
     with running("--config", path, TEXTVEIL_MECHANISM__NAME="placeholder") as (process, url):
