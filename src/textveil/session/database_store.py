@@ -7,6 +7,7 @@ Not here: how rows are sealed (`sql.encryption`), looked up (`sql.view`), and tr
 
 import json
 import os
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
@@ -68,14 +69,15 @@ class SealedStore(SealedRowStore, SessionStore):
         """Ledger that charges releases, or an object that refuses all that spend."""
         return self.ledger
 
+    @abstractmethod
     def _list_places(self, account: bytes) -> Sequence[bytes]:
         """Lists the sessions of a subject, by derived name."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _find_number(self, place: bytes) -> Any:
         """Returns what names a session's rows in this store; None where there is none."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _create(self, account: bytes, place: bytes, label: bytes) -> Any:
         """Creates a session unless another process did, and returns what names its rows.
 
@@ -84,15 +86,14 @@ class SealedStore(SealedRowStore, SessionStore):
             place: derived name of the session.
             label: sealed names of both.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def _delete_rows_of(self, place: bytes) -> None:
         """Deletes a session whose key is destroyed."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _list_expired(self, first: bytes) -> Sequence[bytes]:
         """Lists expired sessions: the one being opened, and at most `SWEEP_LIMIT` more."""
-        raise NotImplementedError
 
     # ---- sessions --------------------------------------------------------------------------------
 

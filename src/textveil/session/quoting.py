@@ -13,6 +13,7 @@ import html
 import json
 import re
 import unicodedata
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple, Self
@@ -291,7 +292,7 @@ def _guess_language(header: str, mark: str) -> str | None:
     )
 
 
-class _Scanner:
+class _Scanner(ABC):
     """Base of scanners, which read text in one language."""
 
     def copy(self) -> Self:
@@ -300,16 +301,16 @@ class _Scanner:
         vars(twin).update(vars(self))
         return twin
 
+    @abstractmethod
     def feed(self, text: str) -> str | None:
         """Reads text; returns the rest that is in no such language.
 
         None where all of it is in the language.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def find_place(self) -> Place:
         """Returns the place at the end of the text so far."""
-        raise NotImplementedError
 
     def can_continue(self) -> bool:
         """Says whether the next line is in the language, too."""

@@ -342,19 +342,6 @@ class RedisStore(SealedStore):
 
     # ---- rows ------------------------------------------------------------------------------------
 
-    @staticmethod
-    def get_time() -> int:
-        """Returns the time in seconds since 1970."""
-        return int(time.time())
-
-    def compute_expiry(self) -> int | None:
-        """Returns when a session that is used now expires, None for never."""
-        return (
-            None
-            if self._keep is None
-            else self.get_time() + max(1, round(self._keep.total_seconds()))
-        )
-
     def convert_failures(self, action: str) -> AbstractContextManager[None]:
         """See `SealedRowStore`."""
         return convert_failures(action)

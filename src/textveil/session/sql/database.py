@@ -222,19 +222,6 @@ class Database(SealedRowStore):
 
     # ---- rows ------------------------------------------------------------------------------------
 
-    @staticmethod
-    def get_time() -> int:
-        """Returns the time in seconds since 1970."""
-        return int(time.time())
-
-    def compute_expiry(self) -> int | None:
-        """Returns when a session that is used now expires, None for never."""
-        return (
-            None
-            if self._keep is None
-            else self.get_time() + max(1, round(self._keep.total_seconds()))
-        )
-
     def read_version(
         self, connection: "Connection", number: int, *, lock: bool = False
     ) -> tuple[int, int]:

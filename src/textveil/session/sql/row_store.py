@@ -4,8 +4,11 @@ In: sealed rows, and the version of the session that they follow. Out: the same 
 Not here: what rows say (`lazy_snapshot`), and the databases (`database`, `session.redis_store`).
 """
 
+import time
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from datetime import timedelta
 from typing import Any
 
 from textveil.errors import StoreError
@@ -17,7 +20,7 @@ class WriteConflictError(StoreError):
     """Another process committed first: nothing was stored, and the caller may try again."""
 
 
-class SealedRowStore:
+class SealedRowStore(ABC):
     """Sealed rows of sessions, safe for concurrent use by any number of processes.
 
     A session is named by the `number` that the store gave it. A `connection` is what `open_read`
@@ -30,31 +33,46 @@ class SealedRowStore:
 
     name: bytes
     key_store: KeyStore
+    _keep: timedelta | None
 
+    @staticmethod
+    def get_time() -> int:
+        """Returns the time in seconds since 1970."""
+        return int(time.time())
+
+    def compute_expiry(self) -> int | None:
+        """Returns when a session that is used now expires, None for never."""
+        return (
+            None
+            if self._keep is None
+            else self.get_time() + max(1, round(self._keep.total_seconds()))
+        )
+
+    @abstractmethod
     def convert_failures(self, action: str) -> AbstractContextManager[None]:
         """Converts errors of the database to `StoreError` without their text, which may hold rows.
 
         Args:
             action: what was not done: "read", "changed" or "opened".
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def open_read(self) -> AbstractContextManager[Any]:
         """Yields a connection to read from."""
-        raise NotImplementedError
 
+    @abstractmethod
     def keep_connection(self) -> AbstractContextManager[None]:
         """Reads all of this thread's queries from one connection in the block."""
-        raise NotImplementedError
 
+    @abstractmethod
     def open_write(self) -> AbstractContextManager[Any]:
         """Yields a write transaction, durable at the block's end or rolled back.
 
         Raises:
             WriteConflictError: what was read in it has changed; nothing is stored.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def read_version(self, connection: Any, number: Any, *, lock: bool = False) -> tuple[int, int]:
         """Reads a session's version, and the last number of its rows.
 
@@ -66,8 +84,8 @@ class SealedRowStore:
         Raises:
             StoreError: the session was deleted.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def add_rows(
         self, connection: Any, number: Any, version: int, rows: Sequence[SealedRow]
     ) -> int | None:
@@ -76,16 +94,16 @@ class SealedRowStore:
         Returns:
             The next version; None if the version changed meanwhile. Then nothing is added.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def delete_rows(self, connection: Any, number: Any) -> None:
         """Deletes all rows of a session, which stays."""
-        raise NotImplementedError
 
+    @abstractmethod
     def remove_rows(self, connection: Any, number: Any, names: Sequence[bytes]) -> None:
         """Deletes some rows of a session, by name; one that is not there is no error."""
-        raise NotImplementedError
 
+    @abstractmethod
     def put_rows(
         self,
         connection: Any,
@@ -106,15 +124,14 @@ class SealedRowStore:
             tags: tags by name, of rows that are found by one.
             replace: True to replace existing rows; False to keep them.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def read_row(self, connection: Any, number: Any, name: bytes) -> bytes | None:
         """Reads the sealed content of one row in a transaction, if any.
 
         At its end the row must still be the same.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def build_reader(self, number: Any) -> RowReader:
         """Returns the reader of a session's rows."""
-        raise NotImplementedError
