@@ -8,7 +8,7 @@ package).
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -116,7 +116,7 @@ def bench_run(
     from textveil_bench.spec import Sweep
 
     selection = Sweep.read(sweep).select_part(
-        limit=limit, seeds=_parse_numbers(seeds), only=only or ()
+        limit=limit, seeds=parse_seeds(seeds), only=only or ()
     )
     places = run.Folders(corpora=None if folder is None else Path(folder))
     if dry_run:
@@ -134,11 +134,7 @@ def bench_run(
     ):
         rows = run.run(selection, Path(output), places=places, executor=executor, report=report)
     if as_json:
-        from textveil.files import format_json_line
-        from textveil_bench.rows import build_score_rows, convert_infinity
-
-        for line in build_score_rows(rows):
-            say(format_json_line(convert_infinity(line)).rstrip("\n"))
+        print_score_rows(rows)
         return
     _show(rows)
     console.note(
@@ -260,6 +256,7 @@ def bench_choose(
 @verb(
     "textveil bench export runs/sweep --output scores.parquet",
     "textveil bench export runs/sweep runs/other --output scores.csv",
+    "textveil bench export runs/sweep --output tables.tex",
     on=bench,
     name="export",
 )
@@ -268,13 +265,37 @@ def bench_export(
         list[str], typer.Argument(metavar="DIR|FILE...", help="Folders of runs, or files of rows.")
     ],
     output: Annotated[
-        str, typer.Option("--output", metavar="FILE", help="The table: a .parquet, .csv or .jsonl.")
+        str,
+        typer.Option(
+            "--output",
+            metavar="FILE",
+            help="The table: a .parquet, .csv or .jsonl, or a .tex with tables for a paper.",
+        ),
     ],
+    format_name: Annotated[
+        Literal["parquet", "csv", "jsonl", "latex"] | None,
+        typer.Option("--format", help="The format, where the name does not say it."),
+    ] = None,
 ) -> None:
-    """Write rows as one table, with a line for each score."""
+    """Write rows as one table, with a line for each score, or as tables for a paper.
+
+    In LaTeX each data set has a table of means with intervals, with a line for each series and
+    budget; it needs the package booktabs.
+    """
     from textveil_bench import rows
 
-    count = rows.write_table(rows.read(map(Path, paths)), Path(output))
+    if format_name == "latex" or (format_name is None and output.endswith(".tex")):
+        from textveil.files import text_streams
+        from textveil_bench.compare import build_series
+        from textveil_bench.report.latex import render_latex
+
+        tables = render_latex(build_series(rows.read(map(Path, paths))))
+        with text_streams.open_output(output) as out:
+            out.write(tables)
+        return
+    count = rows.write_table(
+        rows.read(map(Path, paths)), Path(output), format_name and f".{format_name}"
+    )
     console.note(f"{count:,} lines")
 
 
@@ -341,7 +362,8 @@ def _count_processes(count: int | None) -> int:
     return (os.cpu_count() or 1) if count is None else count
 
 
-def _parse_numbers(typed: str | None) -> tuple[int, ...] | None:
+def parse_seeds(typed: str | None) -> tuple[int, ...] | None:
+    """Parses the seeds of --seeds; None for the sweep's own."""
     from textveil.errors import ConfigError
 
     if typed is None:
@@ -352,6 +374,15 @@ def _parse_numbers(typed: str | None) -> tuple[int, ...] | None:
         raise ConfigError(
             "--seeds must be whole numbers separated by commas, such as 1,2,3"
         ) from None
+
+
+def print_score_rows(rows: "list[dict[str, Any]]") -> None:
+    """Prints rows as JSON, a line for each score, without figures of single texts."""
+    from textveil.files import format_json_line
+    from textveil_bench.rows import build_score_rows, convert_infinity
+
+    for line in build_score_rows(rows):
+        say(format_json_line(convert_infinity(line)).rstrip("\n"))
 
 
 def _show(rows: list[dict[str, Any]]) -> None:

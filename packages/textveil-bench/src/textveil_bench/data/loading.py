@@ -27,6 +27,9 @@ from textveil_bench.examples import DataSet, Example, ExampleKind
 CORPORA_VARIABLE = "TEXTVEIL_CORPORA"
 """The environment variable with the folder of corpora."""
 
+TASK_PREFIX = "lm-eval:"
+"""Prefix of the names of tasks of lm-evaluation-harness, whose documents are a data set."""
+
 OPINIONS_FILE = Path(__file__).with_name("opinions.tsv")
 
 DEFAULT_QUESTIONS = 500
@@ -48,7 +51,8 @@ def load(
     are made from SQuAD's training questions, and everything else is fetched from the hub.
 
     Args:
-        name: as in `SOURCES`, alone or with a subset ("mmlu-medical"); or the path of a .csv, .tsv,
+        name: as in `SOURCES`, alone or with a subset ("mmlu-medical"); `lm-eval:` and the name of a
+            task of lm-evaluation-harness; or the path of a .csv, .tsv,
             .jsonl, .parquet or .txt, with `{split}` in it if each split has a file.
         split: "test" or "train"; "shots" for MMLU's few examples.
         limit: maximum number of examples, 1 or more; None for all. A test split gives its first
@@ -58,7 +62,7 @@ def load(
         folder: the folder of the files; None for the environment variable TEXTVEIL_CORPORA.
         subset: a named part; see `SOURCES`. A limit counts within it.
         columns: the columns of texts, label and answers in a file of your own: options of
-            `Columns`.
+            `Columns`; of a harness's task: options of `documents.TaskOptions`.
 
     Raises:
         UnknownName: there is no such data set or subset.
@@ -68,6 +72,10 @@ def load(
     """
     if limit is not None and limit < 1:
         raise ConfigError("a limit must be an integer of 1 or more, or none")
+    if name.startswith(TASK_PREFIX):
+        from textveil_bench.lm_eval.documents import load_documents
+
+        return load_documents(name, limit, **columns)
     if not is_file(name):
         base, _, subset_name = name.partition("-")
         if base not in SOURCES:

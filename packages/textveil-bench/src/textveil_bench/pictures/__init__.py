@@ -31,6 +31,7 @@ from textveil_bench.pictures.trade import (
     Panel,
     Point,
     draw_figure,
+    write_data,
 )
 
 __all__ = [
@@ -56,4 +57,5 @@ __all__ = [
     "draw_swatch",
     "render_inline",
     "save",
+    "write_data",
 ]

@@ -176,7 +176,7 @@ def draw_option(rows: Sequence[FigureRow], *, option: str, title: str) -> "Figur
     """
     from matplotlib.figure import Figure
 
-    panels = {
+    panels: dict[str, dict[str, list[FigureRow]]] = {
         "mean cosine of original and release\n(sentence vectors, 95% interval)": {
             "": [{**row, "value": row["similarity"]} for row in rows]
         },

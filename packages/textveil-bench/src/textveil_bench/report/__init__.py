@@ -81,8 +81,8 @@ def build_report(  # noqa: PLR0913 - most are options, given by keyword
         risk_metric: the attack at whose success mechanisms are compared; None for the strongest of
             the usual ones.
         budget_metrics: metrics drawn over the budget, before everything else.
-        figures: an existing folder for all figures as PNG and SVG with their legends; None for
-            none.
+        figures: an existing folder for all figures as PNG and SVG with their legends, and their data
+            as CSV; None for none.
         progress: called with the name of a step, the amount done and the total.
 
     Raises:
@@ -167,8 +167,8 @@ def compose(
         title: its heading.
         sections: empty ones are left out.
         head: placed before the table of contents and the sections.
-        figures: an existing folder for all figures as PNG and SVG with their legends; None for
-            none.
+        figures: an existing folder for all figures as PNG and SVG with their legends, and their data
+            as CSV; None for none.
         progress: called with the name of a step, the amount done and the total.
 
     Raises:
@@ -198,6 +198,7 @@ def compose(
                             pictures.draw_figure(panel, heading=f"{group.title}. {panel.title}"),
                             figures / (name + suffix),
                         )
+                    pictures.write_data(panel, figures / f"{name}.csv")
         text = build_element("p", group.text, class_="soft") if group.text else Html("")
         panels = build_element("div", join_parts(drawings), class_=f"panels by{group.columns}")
         return join_parts(

@@ -31,9 +31,10 @@ TASKS: Mapping[str, str] = MappingProxyType(
         "continued": "continuation_judge:Continued",
         "generation": "generation:Generation",
         "meaning": "meaning:Meaning",
+        "lm-eval": "textveil_bench.lm_eval.documents:HarnessJudge",
     }
 )
-"""The judges by name, each with its module and class."""
+"""The judges by name, each with its module, here or elsewhere, and class."""
 
 DEFAULT_TASKS: "Mapping[ExampleKind, str]" = MappingProxyType(
     {
@@ -72,7 +73,8 @@ def build_judge(
     if name not in TASKS:
         raise UnknownName("task", name, TASKS)
     module, _, kind = TASKS[name].partition(":")
-    judge = getattr(import_module(f"textveil_bench.tasks.{module}"), kind)
+    path = module if "." in module else f"textveil_bench.tasks.{module}"
+    judge = getattr(import_module(path), kind)
     resources = {"train": train, "folder": cache, "endpoint": endpoint, "report": report}
     names = {field.name for field in fields(judge)}
     for option in options or {}:
