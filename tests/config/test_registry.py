@@ -26,6 +26,7 @@ NAMES = [
     "vickrey",
     "tem",
     "1-diffractor",
+    "dp-mlm",
     "rantext",
     "krr",
     "codebook",

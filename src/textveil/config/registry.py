@@ -138,6 +138,11 @@ MECHANISMS: dict[str, Entry] = {
         summary="a word some places away in a public list",
         parameter="nominal",
     ),
+    "dp-mlm": Entry(
+        target="textveil.mechanism.papers:dp_mlm",
+        summary="a word by a language model's clipped logits at its place",
+        parameter="nominal",
+    ),
     "rantext": Entry(
         target="textveil.mechanism.papers:rantext",
         summary="a word within a random radius, as InferDPT draws it: no guarantee",
@@ -382,6 +387,11 @@ COMMANDS: dict[str, Entry] = {
     "risk": Entry(
         target="textveil.cli.risk:risk",
         summary="Privatize, and show which words an attacker can name",
+        panel="Privatize texts",
+    ),
+    "paraphrase": Entry(
+        target="textveil.cli.paraphrase:paraphrase",
+        summary="Write texts anew with a local model, with an epsilon",
         panel="Privatize texts",
     ),
     "repair": Entry(

@@ -13,6 +13,7 @@ from textveil.mechanism.chain import Chain
 from textveil.mechanism.confined import Ball, Confined, NearestLists, SensitiveList
 from textveil.mechanism.context import Context, ContextMode
 from textveil.mechanism.fill import Fill
+from textveil.mechanism.masked_draw import MaskedDraw
 from textveil.mechanism.noise import (
     CoordinateLaplace,
     Mahalanobis,
@@ -614,6 +615,35 @@ def rankcape(
         utility=utility,
         rule=Staircase(sizes=(k,) if sizes is None else sizes, heights=heights),
     )
+
+
+def dp_mlm(
+    *,
+    nominal: float | None = None,
+    concat: bool = True,
+    floor: float | None = None,
+    bound: float | None = None,
+    model: str | None = None,
+) -> MaskedDraw:
+    """A masked language model that reads the private text draws every word, from clipped logits.
+
+    A word has a weight of exp(nominal clip(logit, floor, bound) / (2 (bound - floor))). With
+    `concat` the model reads the original text first, and then a copy with the gap.
+
+    Guarantee:
+        local DP, nominal for each draw. Every draw looks at the whole text: with n protected words
+        each spends n nominal. --epsilon is that sum.
+
+    Caveats:
+        The paper states nominal per word, and n nominal for a text. A word is in n draws, so that
+        its own loss is the sum, too. The authors' package draws with numpy's global generator,
+        which protects against nobody who learns its state; stop words and punctuation pass there.
+        Here no separator stands between the text and its copy.
+
+    Source:
+        DP-MLM (Meisenbacher, Chevli, Vladika and Matthes 2024), and the package dpmlm.
+    """
+    return MaskedDraw(nominal=nominal, concat=concat, floor=floor, bound=bound, model=model)
 
 
 def mask_and_fill(

@@ -33,8 +33,10 @@ from textveil.models.reading import ExtractedAnswer, Reader, SpanReader, load_re
 from textveil.models.repair import EXTRACTION_TEMPERATURE, extract, repair
 from textveil.models.saliency import Classifier, load_classifier
 from textveil.models.sentences import SentenceEncoder, SentenceModel, load_sentences
+from textveil.models.text_generation import TextGenerator, load_generator
 
 __all__ = [
+    "TextGenerator",
     "DETAIL_TYPES",
     "EVIDENCE_SIZE",
     "EVIDENCE_WORDS",
@@ -64,6 +66,7 @@ __all__ = [
     "extract",
     "load_classifier",
     "load_context",
+    "load_generator",
     "load_labels",
     "load_range",
     "load_reader",
