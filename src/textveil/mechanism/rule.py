@@ -174,9 +174,7 @@ class Exponential:
         all_rows = np.arange(len(table))
         for i in np.flatnonzero(candidates < 0).tolist():
             distances = table.pairs.compute_distances(np.full(len(table), rows[i]), all_rows)
-            weights = self.compute_weights(
-                self._cut(distances[None], c[[i]], len(table)), c[[i]]
-            )
+            weights = self.compute_weights(self._cut(distances[None], c[[i]], len(table)), c[[i]])
             if among is not None:
                 weights *= among
             candidates[i] = choose_weighted(draws.select(np.arange(len(rows)) == i), weights)[0]

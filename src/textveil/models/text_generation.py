@@ -135,8 +135,9 @@ def load_generator(source: str | Path, *, device: str = "cpu") -> TextGenerator:
 
     name, (network, tokenizer) = fetch(source, "language model that writes", read)
     network.to(device).eval()
-    sizes = (getattr(network.config, key, None) for key in ("n_positions", "max_position_embeddings"))
+    sizes = (
+        getattr(network.config, key, None) for key in ("n_positions", "max_position_embeddings")
+    )
     # Models with relative positions name no limit; 512 is what T5 was trained with.
     limit = next((int(size) for size in sizes if size), 512)
     return TextGenerator(name=name, network=network, tokenizer=tokenizer, limit=limit)
-

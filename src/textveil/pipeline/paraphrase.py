@@ -46,7 +46,10 @@ class Paraphrase:
         return (
             f"local DP {format_number(self.epsilon)} for the whole text: at most {self.tokens:,} "
             f"tokens at epsilon {format_number(self.token_epsilon)} each"
-            + ("; repeatable, so no protection against anyone who knows the seed." * self.repeatable)
+            + (
+                "; repeatable, so no protection against anyone who knows the seed."
+                * self.repeatable
+            )
         ).rstrip(".") + "."
 
     def explain(self) -> str:
