@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from tests.contract import plane
 from tests.contract.test_mechanisms import (
     ALARM,
@@ -19,6 +18,7 @@ from tests.contract.test_mechanisms import (
     table_of,
     violation,
 )
+
 from textveil.errors import ConfigError, ModelError, UnknownName
 from textveil.mechanism import Block, Layout, Perturb
 from textveil.mechanism.papers import diffractor, dp_mlm, mahalanobis, noise, tem, vickrey

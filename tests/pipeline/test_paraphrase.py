@@ -10,6 +10,7 @@ pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from tests.models.conftest import SIZE, byte_level, save, wordpiece
+
 from textveil.cli import main
 from textveil.errors import ConfigError, ModelError
 from textveil.mechanism import TokenDraw
@@ -82,12 +83,15 @@ def test_a_model_that_copies_is_bounded_all_the_same(folders: dict[str, str]) ->
     """Scaling the output layer by a thousand makes logits huge; clipping keeps the loss of a token."""
     paraphraser = Paraphraser(model=folders["gpt2"], temperature=5.0, tokens=3)
     network = paraphraser.generator.network
-    seen = []
+    seen: list[Any] = []
+
+    def choose(logits: Any) -> int:
+        seen.append(logits)
+        return 5
+
     network.lm_head.weight.data *= 1000
     for text in TEXTS:
-        paraphraser.generator.write(
-            "", text, "", tokens=1, choose=lambda logits: seen.append(logits) or 5
-        )
+        paraphraser.generator.write("", text, "", tokens=1, choose=choose)
     laws = [paraphraser.draw.compute_weights(logits) for logits in seen]
     ratio = (laws[0] / laws[0].sum()) / (laws[1] / laws[1].sum())
     assert abs(seen[0] - seen[1]).max() > 2 * paraphraser.draw.loss

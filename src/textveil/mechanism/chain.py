@@ -40,10 +40,11 @@ NEIGHBOURS = 50
 class Chain:
     """Moves a word along a public list in which neighbours are alike.
 
-    The list begins at some row and goes on to the nearest row that it does not hold yet. `geometric` adds two-sided geometric noise to the word's place, cut off at both
-    ends: a place k further away has a probability that is exp(-nominal k) times as large. `TEM`
-    draws a place with a weight of exp(-nominal min(k, gamma) / 2). With several lists, one is drawn
-    for each word, whatever the word.
+    The list begins at some row and goes on to the nearest row that it does not hold yet.
+    `geometric` adds two-sided geometric noise to the word's place, cut off at both ends: a place k
+    further away has a probability that is exp(-nominal k) times as large. `TEM` draws a place with
+    a weight of exp(-nominal min(k, gamma) / 2). With several lists, one is drawn for each word,
+    whatever the word.
 
     For two words k places apart in every list the loss is at most nominal k. So it is local DP
     nominal (V - 1) for `geometric`, which is attained at the ends; and nominal gamma for `TEM`.

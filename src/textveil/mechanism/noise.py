@@ -421,8 +421,8 @@ class Mahalanobis:
         At noisy vectors [m, d], up to a constant of the parameter.
         """
         inverse = self._get_shape(table).inverse
-        whitened = [(rows @ inverse).astype(rows.dtype) for rows in (noisy, centres)]
-        return MultivariateLaplace().log_density(table, *whitened, parameter)
+        noisy, centres = ((rows @ inverse).astype(rows.dtype) for rows in (noisy, centres))
+        return MultivariateLaplace().log_density(table, noisy, centres, parameter)
 
     def _get_shape(self, table: EmbeddingTable) -> "_Shape":
         return _compute_shape(table, self.lambda_M)

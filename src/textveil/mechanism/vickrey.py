@@ -15,7 +15,7 @@ from textveil.guarantee import Claim
 from textveil.mechanism.block import Block, Layout
 from textveil.mechanism.noise import Mahalanobis, MultivariateLaplace
 from textveil.mechanism.perturb import CHUNK_POSITIONS, Perturb
-from textveil.randomness import Draws, Floats, Ids, Randomness, Values
+from textveil.randomness import Draws, Ids, Randomness, Values
 from textveil.table import EmbeddingTable
 
 
@@ -82,7 +82,7 @@ class Vickrey:
             released[chunk] = self.choose(view, noisy, coin)
         return released
 
-    def choose(self, view: EmbeddingTable, noisy: Floats, coin: Values) -> Ids:
+    def choose(self, view: EmbeddingTable, noisy: Values, coin: Values) -> Ids:
         """Chooses one of the two nearest rows of noisy vectors [m, d], [m].
 
         By coins [m] from 0 to 1. It sees no private word.

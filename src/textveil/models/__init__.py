@@ -36,7 +36,6 @@ from textveil.models.sentences import SentenceEncoder, SentenceModel, load_sente
 from textveil.models.text_generation import TextGenerator, load_generator
 
 __all__ = [
-    "TextGenerator",
     "DETAIL_TYPES",
     "EVIDENCE_SIZE",
     "EVIDENCE_WORDS",
@@ -62,6 +61,7 @@ __all__ = [
     "SequenceClassifier",
     "SpanReader",
     "Tagger",
+    "TextGenerator",
     "TokenClassifier",
     "extract",
     "load_classifier",

@@ -40,8 +40,9 @@ class TextGenerator:
         """Writes at most so many tokens after a prompt, and stops where the model ends.
 
         Args:
-            before, text, after: the prompt; where it is too long for the model, the end of `text`
-                is left out.
+            before: the beginning of the prompt.
+            text: its middle, whose end is left out where the model takes no more.
+            after: its end.
             tokens: most tokens.
             choose: chooses a token from the logits [V] of each step.
 
@@ -51,7 +52,7 @@ class TextGenerator:
         import torch
         from transformers import GenerationConfig, LogitsProcessor
 
-        class Chosen(LogitsProcessor):  # type: ignore[misc]
+        class Chosen(LogitsProcessor):
             def __call__(self, ids: Any, scores: Any) -> Any:
                 token = choose(scores[0].float().cpu().numpy())
                 only = torch.full_like(scores, -torch.inf)
@@ -64,7 +65,7 @@ class TextGenerator:
         start = getattr(self.network.config, "decoder_start_token_id", None)
         pad = self.tokenizer.pad_token_id
         # Settings of our own, for those stored with a model may change logits after clipping.
-        settings = GenerationConfig(
+        settings: Any = GenerationConfig(  # type: ignore[no-untyped-call]
             max_new_tokens=tokens,
             do_sample=False,
             num_beams=1,
