@@ -67,7 +67,7 @@ def paraphrase(
     ] = None,
     prompt: Annotated[
         str | None,
-        typer.Option("--prompt", metavar="TEXT", help="What the model reads, with {text} in it."),
+        typer.Option("--prompt", metavar="TEXT", help="The text that the model reads; {text} stands for yours."),
     ] = None,
     seed: Annotated[
         int | None,

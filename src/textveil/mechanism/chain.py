@@ -37,7 +37,7 @@ NEIGHBOURS = 50
 
 
 @make_options()
-class Chain:
+class WordChain:
     """Moves a word along a public list in which neighbours are alike.
 
     The list begins at some row and goes on to the nearest row that it does not hold yet.

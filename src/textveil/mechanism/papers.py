@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 from textveil.errors import UnknownName
 from textveil.mechanism.buckets import BucketRule
-from textveil.mechanism.chain import Chain
+from textveil.mechanism.chain import WordChain
 from textveil.mechanism.confined import Ball, Confined, NearestLists, SensitiveList
 from textveil.mechanism.context import Context, ContextMode
 from textveil.mechanism.fill import Fill
@@ -323,7 +323,7 @@ def diffractor(
     method: Literal["geometric", "TEM"] = "geometric",
     gamma: int = 5,
     lists: int = 1,
-) -> Chain:
+) -> WordChain:
     """Moves each word along a public list in which neighbours are alike.
 
     The list goes from a word to the nearest word that it does not hold yet. `geometric` adds
@@ -344,7 +344,7 @@ def diffractor(
     Source:
         1-Diffractor (Meisenbacher, Chevli and Matthes 2024), and the package dp-diffractor.
     """
-    return Chain(nominal=nominal, method=method, gamma=gamma, lists=lists)
+    return WordChain(nominal=nominal, method=method, gamma=gamma, lists=lists)
 
 
 def santext(*, c: float | None = None, calibration: Literal["exact", "paper"] = "paper") -> Select:
