@@ -67,7 +67,11 @@ def paraphrase(
     ] = None,
     prompt: Annotated[
         str | None,
-        typer.Option("--prompt", metavar="TEXT", help="The text that the model reads; {text} stands for yours."),
+        typer.Option(
+            "--prompt",
+            metavar="TEXT",
+            help="The text that the model reads; {text} stands for yours.",
+        ),
     ] = None,
     seed: Annotated[
         int | None,
