@@ -118,6 +118,31 @@ MECHANISMS: dict[str, Entry] = {
         summary="custext that leaves stop words unchanged: no guarantee for all words",
         parameter="nominal",
     ),
+    "mahalanobis": Entry(
+        target="textveil.mechanism.papers:mahalanobis",
+        summary="noise that follows the table's spread, then the nearest word",
+        parameter="eta",
+    ),
+    "vickrey": Entry(
+        target="textveil.mechanism.papers:vickrey",
+        summary="noise on the vector, then the nearest or second nearest word",
+        parameter="eta",
+    ),
+    "tem": Entry(
+        target="textveil.mechanism.papers:tem",
+        summary="a near word by distance, or any far word: truncated exponential",
+        parameter="c",
+    ),
+    "1-diffractor": Entry(
+        target="textveil.mechanism.papers:diffractor",
+        summary="a word some places away in a public list",
+        parameter="nominal",
+    ),
+    "dp-mlm": Entry(
+        target="textveil.mechanism.papers:dp_mlm",
+        summary="a word by a language model's clipped logits at its place",
+        parameter="nominal",
+    ),
     "rantext": Entry(
         target="textveil.mechanism.papers:rantext",
         summary="a word within a random radius, as InferDPT draws it: no guarantee",
@@ -362,6 +387,11 @@ COMMANDS: dict[str, Entry] = {
     "risk": Entry(
         target="textveil.cli.risk:risk",
         summary="Privatize, and show which words an attacker can name",
+        panel="Privatize texts",
+    ),
+    "paraphrase": Entry(
+        target="textveil.cli.paraphrase:paraphrase",
+        summary="Write texts anew with a local model, with an epsilon",
         panel="Privatize texts",
     ),
     "repair": Entry(

@@ -17,6 +17,7 @@ from textveil.guarantee import FLOATING_POINT, Claim
 from textveil.mechanism.block import Block, Layout
 from textveil.mechanism.noise import (
     CoordinateLaplace,
+    Mahalanobis,
     MultivariateLaplace,
     NoiseName,
     NoNoise,
@@ -56,7 +57,7 @@ class Perturb:
 
     name: str
     mix: Window = Window()
-    noise: NoNoise | MultivariateLaplace | CoordinateLaplace | VonMisesFisher
+    noise: NoNoise | MultivariateLaplace | CoordinateLaplace | VonMisesFisher | Mahalanobis
     project: Annotated[int, Field(ge=1, strict=True)] | None = None
     exclude_original: bool = False
     caveats: tuple[str, ...] = ()
@@ -143,6 +144,14 @@ class Perturb:
         return self.mix.get_matrix(layout).spend(
             self.noise.compute_rate(self.get_view(table), parameter, mixed=self._is_mixing)
         )
+
+    def compute_local_dp_cap(
+        self, table: EmbeddingTable, layout: Layout, parameter: Values
+    ) -> Values:
+        """Returns what the noise's own shape bounds, for a word alone; else infinite."""
+        if not isinstance(self.noise, Mahalanobis) or self._is_mixing or self.exclude_original:
+            return np.full(len(parameter), np.inf)
+        return self.noise.compute_local_dp_cap(self.get_view(table), parameter)
 
     def privatize(
         self, table: EmbeddingTable, block: Block, parameter: Values, *, rng: Randomness

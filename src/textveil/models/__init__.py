@@ -33,6 +33,7 @@ from textveil.models.reading import ExtractedAnswer, Reader, SpanReader, load_re
 from textveil.models.repair import EXTRACTION_TEMPERATURE, extract, repair
 from textveil.models.saliency import Classifier, load_classifier
 from textveil.models.sentences import SentenceEncoder, SentenceModel, load_sentences
+from textveil.models.text_generation import TextGenerator, load_generator
 
 __all__ = [
     "DETAIL_TYPES",
@@ -60,10 +61,12 @@ __all__ = [
     "SequenceClassifier",
     "SpanReader",
     "Tagger",
+    "TextGenerator",
     "TokenClassifier",
     "extract",
     "load_classifier",
     "load_context",
+    "load_generator",
     "load_labels",
     "load_range",
     "load_reader",
