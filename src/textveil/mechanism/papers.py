@@ -19,7 +19,7 @@ from textveil.mechanism.noise import (
     NoNoise,
     VonMisesFisher,
 )
-from textveil.mechanism.perturb import Perturb
+from textveil.mechanism.perturb import Decode, Perturb
 from textveil.mechanism.rule import Exponential
 from textveil.mechanism.select import Placeholder, Select
 from textveil.mechanism.staircase import Staircase
@@ -28,12 +28,15 @@ from textveil.mechanism.window import Window
 from textveil.table import Metric
 
 
-def noise(*, eta: float | None = None, project: int | None = None) -> Perturb:
+def noise(
+    *, eta: float | None = None, project: int | None = None, decode: Decode = "metric"
+) -> Perturb:
     """Multivariate Laplace noise on each word's vector; the nearest word is released.
 
     A word's vector gets noise of density proportional to exp(-eta |z|): a Gamma(d, 1/eta) radius
     times a uniform direction. The nearest word of the table is released. `project` runs it in that
     many principal axes of the public table, which keeps the constant and more of the meaning.
+    `decode` cosine takes the nearest word by cosine on raw rows, too.
 
     Guarantee:
         metric DP, epsilon = eta per unit of chord distance (Euclidean for raw rows), sharp for the
@@ -48,7 +51,7 @@ def noise(*, eta: float | None = None, project: int | None = None) -> Perturb:
     Source:
         Feyisetan et al. 2020 (WSDM); Qu et al. 2021; NOISE in d-chi-STENCIL, section 3.2.
     """
-    return Perturb(name="noise", noise=MultivariateLaplace(eta=eta), project=project)
+    return Perturb(name="noise", noise=MultivariateLaplace(eta=eta), project=project, decode=decode)
 
 
 def stencil(
@@ -60,6 +63,7 @@ def stencil(
     balanced: bool = False,
     exclude_original: bool = False,
     project: int | None = None,
+    decode: Decode = "metric",
 ) -> Perturb:
     """Each word's vector is mixed with its neighbours' by a Gaussian window; no noise.
 
@@ -86,6 +90,7 @@ def stencil(
         noise=NoNoise(),
         exclude_original=exclude_original,
         project=project,
+        decode=decode,
     )
 
 
@@ -100,13 +105,14 @@ def d_chi_stencil(
     noise: NoiseName = "multivariate-laplace",
     exclude_original: bool = False,
     project: int | None = None,
+    decode: Decode = "metric",
 ) -> Perturb:
     """Neighbouring words are mixed by a Gaussian window, noise is added, the nearest word is released.
 
     Released row i is sum_j f_ij e(x_j) + noise(eta_i), decoded to the nearest word. Odd L puts the
     top weight on the word itself; even L shares it between the word and one neighbour (`side`),
     which caps what can be kept. `noise` takes any noise; for coordinate-laplace `eta` is its
-    nominal, for von-mises-fisher its kappa.
+    nominal, for von-mises-fisher its kappa. `decode` cosine is the paper's on raw rows.
 
     Guarantee:
         metric DP with epsilon_j = sum over released rows i of eta_i f_ij per unit of chord
@@ -141,6 +147,7 @@ def d_chi_stencil(
         noise=noise_part,
         exclude_original=exclude_original,
         project=project,
+        decode=decode,
     )
 
 
@@ -179,7 +186,10 @@ def polar(
 
 
 def laplace(
-    *, nominal: float | None = None, calibration: Literal["honest", "paper"] = "honest"
+    *,
+    nominal: float | None = None,
+    calibration: Literal["honest", "paper"] = "honest",
+    decode: Decode = "metric",
 ) -> Perturb:
     """Independent Laplace noise on every coordinate; the nearest word is released.
 
@@ -201,7 +211,9 @@ def laplace(
         the Laplace baseline of STAMP, section 5.2.
     """
     return Perturb(
-        name="laplace", noise=CoordinateLaplace(nominal=nominal, calibration=calibration)
+        name="laplace",
+        noise=CoordinateLaplace(nominal=nominal, calibration=calibration),
+        decode=decode,
     )
 
 
