@@ -22,7 +22,6 @@ from textveil.errors import ModelError
 from textveil.randomness import Floats
 from textveil.table.hub import fetch, get_fast_tokenizer
 
-
 _UNUSED = re.compile(r"\[unused\d+\]|madeupword\d+")
 """Pieces that BERT and RoBERTa keep free; no word is cut into them."""
 

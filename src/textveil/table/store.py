@@ -567,7 +567,9 @@ def read(folder: str | Path) -> Manifest:
         ) from None
     if version not in [*VERSIONS]:  # a list: the value may be of any type
         raise _build_error(
-            path, f"it must be of version {max(VERSIONS)}, got {version}; build the table again"
+            path,
+            f"it must be of version {' or '.join(map(str, VERSIONS))}, got {version}; build the "
+            "table again",
         )
     try:
         values.pop("sha256")
