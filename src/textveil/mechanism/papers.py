@@ -22,7 +22,7 @@ from textveil.mechanism.noise import (
     NoNoise,
     VonMisesFisher,
 )
-from textveil.mechanism.perturb import Perturb
+from textveil.mechanism.perturb import Decode, Perturb
 from textveil.mechanism.rule import Exponential, TruncatedExponential
 from textveil.mechanism.select import Placeholder, Select
 from textveil.mechanism.staircase import Staircase
@@ -32,12 +32,15 @@ from textveil.mechanism.window import Window
 from textveil.table import Metric
 
 
-def noise(*, eta: float | None = None, project: int | None = None) -> Perturb:
+def noise(
+    *, eta: float | None = None, project: int | None = None, decode: Decode = "metric"
+) -> Perturb:
     """Multivariate Laplace noise on each word's vector; the nearest word is released.
 
     A word's vector gets noise of density proportional to exp(-eta |z|): a Gamma(d, 1/eta) radius
     times a uniform direction. The nearest word of the table is released. `project` runs it in that
     many principal axes of the public table, which keeps the constant and more of the meaning.
+    `decode` cosine takes the nearest word by cosine on raw rows, too.
 
     Guarantee:
         metric DP, epsilon = eta per unit of chord distance (Euclidean for raw rows), sharp for the
@@ -52,7 +55,7 @@ def noise(*, eta: float | None = None, project: int | None = None) -> Perturb:
     Source:
         Feyisetan et al. 2020 (WSDM); Qu et al. 2021; NOISE in d-chi-STENCIL, section 3.2.
     """
-    return Perturb(name="noise", noise=MultivariateLaplace(eta=eta), project=project)
+    return Perturb(name="noise", noise=MultivariateLaplace(eta=eta), project=project, decode=decode)
 
 
 def stencil(
@@ -64,6 +67,7 @@ def stencil(
     balanced: bool = False,
     exclude_original: bool = False,
     project: int | None = None,
+    decode: Decode = "metric",
 ) -> Perturb:
     """Each word's vector is mixed with its neighbours' by a Gaussian window; no noise.
 
@@ -90,6 +94,7 @@ def stencil(
         noise=NoNoise(),
         exclude_original=exclude_original,
         project=project,
+        decode=decode,
     )
 
 
@@ -104,13 +109,14 @@ def d_chi_stencil(
     noise: NoiseName = "multivariate-laplace",
     exclude_original: bool = False,
     project: int | None = None,
+    decode: Decode = "metric",
 ) -> Perturb:
     """Neighbouring words are mixed by a Gaussian window, noise is added, the nearest word is released.
 
     Released row i is sum_j f_ij e(x_j) + noise(eta_i), decoded to the nearest word. Odd L puts the
     top weight on the word itself; even L shares it between the word and one neighbour (`side`),
     which caps what can be kept. `noise` takes any noise; for coordinate-laplace `eta` is its
-    nominal, for von-mises-fisher its kappa.
+    nominal, for von-mises-fisher its kappa. `decode` cosine is the paper's on raw rows.
 
     Guarantee:
         metric DP with epsilon_j = sum over released rows i of eta_i f_ij per unit of chord
@@ -145,6 +151,7 @@ def d_chi_stencil(
         noise=noise_part,
         exclude_original=exclude_original,
         project=project,
+        decode=decode,
     )
 
 
@@ -243,7 +250,10 @@ def polar(
 
 
 def laplace(
-    *, nominal: float | None = None, calibration: Literal["honest", "paper"] = "honest"
+    *,
+    nominal: float | None = None,
+    calibration: Literal["honest", "paper"] = "honest",
+    decode: Decode = "metric",
 ) -> Perturb:
     """Independent Laplace noise on every coordinate; the nearest word is released.
 
@@ -265,7 +275,9 @@ def laplace(
         the Laplace baseline of STAMP, section 5.2.
     """
     return Perturb(
-        name="laplace", noise=CoordinateLaplace(nominal=nominal, calibration=calibration)
+        name="laplace",
+        noise=CoordinateLaplace(nominal=nominal, calibration=calibration),
+        decode=decode,
     )
 
 

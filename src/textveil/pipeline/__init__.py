@@ -8,6 +8,7 @@ Not here: what any of the steps does; each has a separate room.
 """
 
 from textveil.pipeline.budget_search import resolve_budget
+from textveil.pipeline.option_rules import resolve_unit
 from textveil.pipeline.paraphrase import Paraphrase, Paraphraser
 from textveil.pipeline.privatizer import BATCH_CHARACTERS, BATCH_TEXTS, Privatizer
 from textveil.pipeline.protector import Protector, list_drawn_types
@@ -52,6 +53,7 @@ __all__ = [
     "load_privatizer",
     "report_texts",
     "resolve_budget",
+    "resolve_unit",
     "shorten",
     "sweep",
     "synthesize",
