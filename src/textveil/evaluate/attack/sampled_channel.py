@@ -124,6 +124,7 @@ def _number_bands(table: EmbeddingTable, rows: Ids, report: ProgressCallback) ->
     on average, and one of the released row's rank among the neighbours of the private one.
     """
     shares = 2.0 ** np.arange(int(np.log2(len(table))) + 1) / len(table)
+    report("neighbours", 0, len(table))
     limits = _measure_ranks(table)
     edges: Values | None = None
     band = np.empty((len(rows), len(table)), np.uint8)
