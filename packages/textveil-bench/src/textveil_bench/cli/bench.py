@@ -129,7 +129,7 @@ def bench_run(
         raise ConfigError("give --output DIR, the folder for the rows, or --dry-run")
     with (
         note_interrupt(output),
-        run.open_processes(_count_processes(processes)) as executor,
+        run.open_processes(count_processes(processes)) as executor,
         progress.show_bars() as report,
     ):
         rows = run.run(selection, Path(output), places=places, executor=executor, report=report)
@@ -227,7 +227,7 @@ def bench_choose(
     selection = choose.Comparison.read(comparison).select_part(only or (), level or ())
     with (
         note_interrupt(output),
-        run.open_processes(_count_processes(processes)) as executor,
+        run.open_processes(count_processes(processes)) as executor,
         progress.show_bars() as report,
     ):
         rows = choose.run(
@@ -335,7 +335,8 @@ def bench_fantasy(
         console.note(f"{len(lines):,} line{'s' * (len(lines) != 1)}")
 
 
-def _count_processes(count: int | None) -> int:
+def count_processes(count: int | None) -> int:
+    """Returns the number of processes asked for; else one per core."""
     import os
 
     return (os.cpu_count() or 1) if count is None else count
@@ -420,3 +421,6 @@ def bench_task_words(
             )
         )
     console.note(f"{len(words):,} word{'s' * (len(words) != 1)}")
+
+
+from textveil_bench.cli import compare  # noqa: E402, F401 - adds its command to the group
