@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from textveil.config import option_sources
+from textveil.config import option_sources, resolve
 from textveil.detect import load_detector
 from textveil.errors import InputError
 from textveil.pipeline import Protector
@@ -167,10 +167,11 @@ def _find_by_detector(name: str, texts: Sequence[str]) -> list[list[Range]]:
 
 def _find_by_protector(more: tuple[str, ...], texts: Sequence[str]) -> list[list[Range]]:
     """Finds what the whole of the package hides, with further detectors."""
-    protector = Protector()
-    if more:
-        detectors = (*protector.privatizer.config.protect.detectors, *more)
-        protector = Protector(protect={"detectors": detectors})
+    usual = resolve(profile="prompt").protect.detectors
+    detectors = [*dict.fromkeys((*usual, *more))]
+    protector = Protector.from_config(
+        resolve(profile="prompt", overrides={"protect.detectors": detectors})
+    )
     return [
         [(finding.start, finding.end) for finding in findings if finding.hidden]
         for findings in protector.find_many(texts)

@@ -326,8 +326,8 @@ def _find_folder(folder: str | os.PathLike[str] | None) -> Path | None:
     path = folder if folder is not None else os.environ.get(CORPORA_VARIABLE) or None
     if path is not None and not os.path.isdir(path):
         raise ConfigError(
-            f"the folder of corpora (folder, or {CORPORA_VARIABLE}) does not exist; correct its "
-            "path"
+            f"the folder of corpora (--folder, or {CORPORA_VARIABLE}) does not exist; correct its "
+            "path, or leave it out: with pip install 'textveil-bench[hub]' data sets come from a hub"
         )
     return None if path is None else Path(path)
 
