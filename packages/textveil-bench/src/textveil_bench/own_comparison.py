@@ -401,7 +401,7 @@ def _judge_attack(case: str, scores: Sequence[BenchRow]) -> str:
     One about texts is not judged: words that are drawn at random still tell the length of a text.
     """
     first = scores[0]
-    same = [score for score in scores if score["metric"] == first["metric"]]
+    same = [s for s in scores if (s["metric"], s["unit"]) == (first["metric"], first["unit"])]
     value, chance = (
         float(np.mean([score[name] or 0.0 for score in same])) for name in ("value", "baseline")
     )
