@@ -7,7 +7,7 @@ Not here: the detectors (`textveil.detect`), and mechanisms, attacks and data se
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -123,7 +123,11 @@ def compare(plan: Plan, prompts: Sequence[MarkedPrompt] | None = None) -> OwnCom
         for score in scores
     ]
     return OwnComparison(
-        plan=plan, rows=[], facts=facts, page=_build_page(plan, prompts, scores), scores=scores
+        plan=plan,
+        rows=[],
+        facts=facts,
+        page=_build_page(plan, prompts, scores),
+        scores=[*map(asdict, scores)],
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -27,9 +27,6 @@ from textveil_bench.report.html import Html, build_element, build_table, join_pa
 from textveil_bench.rows import BenchRow, build_score_rows, convert_infinity, read_gallery
 from textveil_bench.spec import Sweep
 from textveil_bench.trials import join_fields
-
-if TYPE_CHECKING:
-    from textveil_bench.detector_comparison import DetectorScore
 
 Kind = Literal["mechanism", "detector", "attack", "dataset"]
 KINDS: tuple[Kind, ...] = ("mechanism", "detector", "attack", "dataset")
@@ -129,7 +126,7 @@ class OwnComparison:
     not_run: Mapping[str, str] = field(default_factory=dict)
     facts: Sequence[tuple[str, str, str]] = ()
     page: str = field(repr=False)
-    scores: Sequence["DetectorScore"] = ()
+    scores: Sequence[Mapping[str, Any]] = ()
 
     @property
     def has_failed(self) -> bool:
@@ -147,7 +144,7 @@ class OwnComparison:
             "not_run": dict(self.not_run),
             "facts": [list(fact) for fact in self.facts],
             "scores": [convert_infinity(line) for line in build_score_rows(self.rows)]
-            or [asdict(score) for score in self.scores],
+            or [dict(score) for score in self.scores],
         }
 
 

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from textveil.cli import console, progress, say, verb
-from textveil_bench.cli.bench import Folder, Processes, bench, count_processes, note_interrupt
+from textveil_bench.cli.run_options import Folder, Processes, count_processes, note_interrupt
 
 PAGE_FILE, JSON_FILE = "index.html", "comparison.json"
 
@@ -19,8 +19,6 @@ PAGE_FILE, JSON_FILE = "index.html", "comparison.json"
     "textveil bench compare krr --quick --output compared",
     "textveil bench compare my-noise exponential --output compared --data ag_news --folder corpora",
     "textveil bench compare bayes --kind attack --quick --output compared",
-    on=bench,
-    name="compare",
 )
 def bench_compare(
     names: Annotated[
