@@ -501,10 +501,12 @@ def _build_sections(
             )
         )
     if not_run:
-        lines = [(name, reason) for name, reason in not_run.items()]
         sections.append(
             build_table_section(
-                "Attacks that need more", "Run them by `textveil attack`.", ("attack", "why"), lines
+                "Attacks that need more",
+                "Run them by `textveil attack`.",
+                ("attack", "why"),
+                [*not_run.items()],
             )
         )
     return sections
