@@ -32,7 +32,16 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 RegistryKind = Literal[
-    "table", "mechanism", "detector", "format", "attack", "measure", "protocol", "store", "command"
+    "table",
+    "mechanism",
+    "detector",
+    "format",
+    "attack",
+    "measure",
+    "dataset",
+    "protocol",
+    "store",
+    "command",
 ]
 REGISTRY_KINDS: tuple[RegistryKind, ...] = get_args(RegistryKind)
 
@@ -419,6 +428,11 @@ COMMANDS: dict[str, Entry] = {
         summary="Show the configuration that results from the options",
         panel="Tables and names",
     ),
+    "new": Entry(
+        target="textveil.cli.new:new",
+        summary="Start a package with a mechanism or detector of your own",
+        panel="Tables and names",
+    ),
 }
 
 BUILT_IN: dict[RegistryKind, dict[str, Entry]] = {
@@ -428,6 +442,7 @@ BUILT_IN: dict[RegistryKind, dict[str, Entry]] = {
     "format": FORMATS,
     "attack": ATTACKS,
     "measure": {},
+    "dataset": {},
     "protocol": PROTOCOLS,
     "store": STORES,
     "command": COMMANDS,
@@ -445,6 +460,21 @@ BENCH_NAMES: Mapping[RegistryKind, tuple[str, ...]] = {
         "window",
     ),
     "measure": ("bleu", "cosine", "mapping", "oov", "perplexity", "retention", "rouge-l"),
+    "dataset": (
+        "ag_news",
+        "fantasy",
+        "mmlu",
+        "opinions",
+        "prompts",
+        "qnli",
+        "sentences",
+        "squad",
+        "sst2",
+        "subjects",
+        "swag",
+        "wikitext",
+        "yelp",
+    ),
     "command": (
         "attack",
         "audit",

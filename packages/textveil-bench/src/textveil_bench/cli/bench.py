@@ -5,14 +5,18 @@ Not here: the runs (`textveil_bench.run`), and the other commands (the other mod
 package).
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
 from textveil.cli import console, group, progress, say, verb
+from textveil.cli.decorators import add
+from textveil_bench.cli.compare import bench_compare
+from textveil_bench.cli.run_options import Folder as Folder
+from textveil_bench.cli.run_options import Processes as Processes
+from textveil_bench.cli.run_options import count_processes
+from textveil_bench.cli.run_options import note_interrupt as note_interrupt
 
 PANEL = "Bench"
 """The heading of the bench's commands in `textveil --help`."""
@@ -23,19 +27,6 @@ bench = group(
     "textveil report runs/quick --output quick.html",
     panel=PANEL,
 )
-
-Folder = Annotated[
-    str | None,
-    typer.Option(
-        "--folder", metavar="DIR", help="The folder of the data sets; else $TEXTVEIL_CORPORA."
-    ),
-]
-Processes = Annotated[
-    int | None,
-    typer.Option(
-        "--processes", metavar="N", help="Worker processes, of one thread each; else one per core."
-    ),
-]
 
 
 Limit = Annotated[
@@ -52,19 +43,6 @@ Only = Annotated[
         help="Run only this data set, or this entry of the sweep; repeatable.",
     ),
 ]
-
-
-@contextmanager
-def note_interrupt(folder: str) -> Iterator[None]:
-    """Prints after an interrupt that finished rows are kept."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        console.note(
-            f"Interrupted. Finished rows are in {Path(folder).name}; the same command continues "
-            "from there."
-        )
-        raise
 
 
 @verb(
@@ -129,7 +107,7 @@ def bench_run(
         raise ConfigError("give --output DIR, the folder for the rows, or --dry-run")
     with (
         note_interrupt(output),
-        run.open_processes(_count_processes(processes)) as executor,
+        run.open_processes(count_processes(processes)) as executor,
         progress.show_bars() as report,
     ):
         rows = run.run(selection, Path(output), places=places, executor=executor, report=report)
@@ -223,7 +201,7 @@ def bench_choose(
     selection = choose.Comparison.read(comparison).select_part(only or (), level or ())
     with (
         note_interrupt(output),
-        run.open_processes(_count_processes(processes)) as executor,
+        run.open_processes(count_processes(processes)) as executor,
         progress.show_bars() as report,
     ):
         rows = choose.run(
@@ -356,12 +334,6 @@ def bench_fantasy(
         console.note(f"{len(lines):,} line{'s' * (len(lines) != 1)}")
 
 
-def _count_processes(count: int | None) -> int:
-    import os
-
-    return (os.cpu_count() or 1) if count is None else count
-
-
 def parse_seeds(typed: str | None) -> tuple[int, ...] | None:
     """Parses the seeds of --seeds; None for the sweep's own."""
     from textveil.errors import ConfigError
@@ -451,3 +423,6 @@ def bench_task_words(
             )
         )
     console.note(f"{len(words):,} word{'s' * (len(words) != 1)}")
+
+
+add(bench, bench_compare, "compare")

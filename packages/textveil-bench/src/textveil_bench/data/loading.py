@@ -14,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from textveil.config import registry
 from textveil.errors import ConfigError, InputError, MissingExtra, UnknownName
 from textveil.files import formats
 from textveil_bench import fantasy
@@ -77,9 +78,12 @@ def load(
 
         return load_documents(name, limit, **columns)
     if not is_file(name):
+        if name not in SOURCES and name in registry.list_names("dataset"):
+            return _load_offered(name, split, limit)
         base, _, subset_name = name.partition("-")
         if base not in SOURCES:
-            raise UnknownName("data set", name, SOURCES)
+            offered = dict.fromkeys((*SOURCES, *registry.list_names("dataset")))
+            raise UnknownName("data set", name, offered)
         if columns or (subset_name and subset):
             raise ConfigError(
                 f"{base} has its own fields and at most one subset; columns are for files of your "
@@ -98,6 +102,21 @@ def load(
         limit,
         spread=split == "train",
     )
+
+
+def _load_offered(name: str, split: str, limit: int | None) -> DataSet:
+    """Loads a data set of another package.
+
+    Raises:
+        ConfigError: what its entry point returns is no `DataSet`.
+    """
+    data = registry.load("dataset", name)(split=split)
+    if not isinstance(data, DataSet):
+        raise ConfigError(
+            f"the data set {name!r} must return a DataSet, got {type(data).__name__}; fix or "
+            "uninstall its package"
+        )
+    return _limit_examples(replace(data, name=name), limit, spread=split == "train")
 
 
 def is_file(name: str) -> bool:
@@ -315,8 +334,8 @@ def _find_folder(folder: str | os.PathLike[str] | None) -> Path | None:
     path = folder if folder is not None else os.environ.get(CORPORA_VARIABLE) or None
     if path is not None and not os.path.isdir(path):
         raise ConfigError(
-            f"the folder of corpora (folder, or {CORPORA_VARIABLE}) does not exist; correct its "
-            "path"
+            f"the folder of corpora (--folder, or {CORPORA_VARIABLE}) does not exist; correct its "
+            "path, or leave it out: with pip install 'textveil-bench[hub]' data sets come from a hub"
         )
     return None if path is None else Path(path)
 
