@@ -4,7 +4,8 @@ In: a case, public texts. Out: outcomes, as those of `learned`.
 Not here: the network (`context_network`), and all other clues (`learned`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -13,7 +14,7 @@ from pydantic import Field
 from textveil.config import make_options
 from textveil.config.extras import explain_missing
 from textveil.evaluate.attack import channel
-from textveil.evaluate.attack.attack_contract import ProgressCallback
+from textveil.evaluate.attack.attack_contract import Outcome, ProgressCallback, ignore_progress
 from textveil.evaluate.attack.attack_input import Case, View
 from textveil.evaluate.attack.context_channel import is_contextual
 from textveil.evaluate.attack.knowledge import Knowledge
@@ -26,6 +27,8 @@ NEGATIVES = 48
 
 NETWORK_STREAM = 2**122
 """The random stream of the network and its releases, apart from all others."""
+
+BASELINE_NOTE = "without the release, it is `learned`: the network reads releases alone"
 
 LINES_AT_ONCE = 64
 """Laws that are in memory at once for all words."""
@@ -40,10 +43,13 @@ class Network(Learned):
     that the law allows is behind it. The weight of what it says is learned beside all other clues,
     on public texts that it was not trained on.
 
-    It looks at one release of a text, and needs a mechanism that draws each word alone. Where
-    nothing was drawn (the baseline), it is the same as `learned`. It takes minutes.
+    It looks at one release of a text, and needs a mechanism that draws each word alone. Its
+    baseline, without the released words, is that of `learned`. It takes minutes, and the extra
+    `textveil[torch]`.
 
     Args:
+        public, k, candidates, simulated, passes, language, beam, model, draws: as those of
+            `learned`.
         trained: the number of words of public texts that the network is trained on.
         epochs: how often it reads these texts.
         width: numbers that stand for each word in it.
@@ -69,6 +75,13 @@ class Network(Learned):
         if is_mixing(view) or is_contextual(view.mechanism, view.table):
             return "its network needs a law of each word alone: `learned` takes others, too"
         return ""
+
+    def run(
+        self, case: Case, *, rng: Randomness, report: ProgressCallback = ignore_progress
+    ) -> Iterator[Outcome]:
+        """Yields the outcomes of `learned`."""
+        for outcome in super().run(case, rng=rng, report=report):
+            yield replace(outcome, note=f"{outcome.note}; {BASELINE_NOTE}")
 
     def _train_text_model(
         self,
