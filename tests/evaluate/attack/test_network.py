@@ -93,7 +93,7 @@ def test_guesses_are_made_without_the_private_texts(case):
     [
         ("exponential", {"c": 2.5}, 3, "one release"),
         ("d-chi-stencil", {"L": 4, "sigma": 0.75, "eta": 50}, 1, "each word alone"),
-        ("cape", {"nominal": 20, "context": "original"}, 1, "each word alone"),
+        ("cape", {"nominal": 20, "context": "original"}, 1, "words around it"),
     ],
 )
 def test_it_says_what_it_cannot_read(small_table, name, options, releases, why):
