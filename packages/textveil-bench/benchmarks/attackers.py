@@ -62,7 +62,7 @@ def compare(
     from textveil import Privatizer
     from textveil.evaluate.attack import Case
     from textveil.evaluate.attack.learned import Learned
-    from textveil.evaluate.attack.network import Network
+    from textveil.evaluate.attack.network import NetworkAttack
     from textveil.randomness.streams import SeededRandomness
     from textveil_bench import intervals
 
@@ -71,7 +71,7 @@ def compare(
     privatizer = Privatizer(mechanism, table="minilm-s", seed=SEED, **options)
     case = Case.create(privatizer, private)
     named, base = {}, {"data": data, "release": title(mechanism, options), "seed": SEED}
-    for attacker in (Learned(public=public), Network(public=public, **NETWORK)):
+    for attacker in (Learned(public=public), NetworkAttack(public=public, **NETWORK)):
         start = time.perf_counter()
         top = next(attacker.run(case, rng=SeededRandomness(SEED).derive_part(2**100)))
         named[attacker.name] = top.values

@@ -181,7 +181,7 @@ ATTACKS: dict[str, Entry] = {
         ),
     ),
     "network": Entry(
-        target="textveil.evaluate.attack.network:Network",
+        target="textveil.evaluate.attack.network:NetworkAttack",
         summary="as `learned`, with a small network trained on releases of the public texts",
     ),
 }

@@ -11,7 +11,7 @@ from tests.fixtures import NOUNS
 from textveil.errors import MissingExtra
 from textveil.evaluate.attack import Case
 from textveil.evaluate.attack.learned import Learned
-from textveil.evaluate.attack.network import Network
+from textveil.evaluate.attack.network import NetworkAttack
 from textveil.pipeline.privatizer import Privatizer
 from textveil.randomness.streams import SeededRandomness
 
@@ -41,7 +41,7 @@ OPTIONS: dict[str, Any] = {"public": PUBLIC, "simulated": 1200, "candidates": 60
 
 
 def attack(**options):
-    return Network(**{**OPTIONS, "epochs": 12, "width": 32, "layers": 2, **options})
+    return NetworkAttack(**{**OPTIONS, "epochs": 12, "width": 32, "layers": 2, **options})
 
 
 @pytest.fixture(scope="module")

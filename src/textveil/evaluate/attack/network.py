@@ -35,7 +35,7 @@ LINES_AT_ONCE = 64
 
 
 @make_options()
-class Network(Learned):
+class NetworkAttack(Learned):
     """Guesses words as `learned` does, with the help of a small network that reads the whole text.
 
     The attacker releases the public texts with the same program, and trains the network on them: it
