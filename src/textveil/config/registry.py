@@ -214,6 +214,10 @@ ATTACKS: dict[str, Entry] = {
             "occur together"
         ),
     ),
+    "network": Entry(
+        target="textveil.evaluate.attack.network:NetworkAttack",
+        summary="as `learned`, with a small network trained on releases of the public texts",
+    ),
 }
 
 DETECTORS: dict[str, Entry] = {
