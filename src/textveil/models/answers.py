@@ -250,10 +250,12 @@ class RequestRecorder:
     """Counts requests and sends none: the answers are made up.
 
     Attributes:
+        name: tells it from others.
         estimate: the requests so far.
     """
 
-    estimate: RequestEstimate = RequestEstimate()
+    name: str = field(default_factory=make_unique_name)
+    estimate: RequestEstimate = field(default_factory=RequestEstimate, repr=False)
     _seen: set[str] = field(default_factory=set, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 

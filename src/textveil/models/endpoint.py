@@ -282,14 +282,12 @@ class Endpoint:
         from openai.types.chat import ChatCompletion
 
         try:
-            system, user = prompt
+            messages = [{"role": "system", "content": prompt[0]}] if prompt[0] else []
+            messages.append({"role": "user", "content": prompt[1]})
             with _silence_logs():
                 completion: object = client.chat.completions.create(
                     model=self.model,
-                    messages=[
-                        *([{"role": "system", "content": system}] if system else []),
-                        {"role": "user", "content": user},
-                    ],
+                    messages=cast(Any, messages),
                     temperature=omit if self.temperature is None else self.temperature,
                     max_tokens=omit if max_tokens is None else max_tokens,
                 )

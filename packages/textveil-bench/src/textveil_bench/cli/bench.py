@@ -116,7 +116,7 @@ def bench_run(
     from textveil_bench.spec import Sweep
 
     selection = Sweep.read(sweep).select_part(
-        limit=limit, seeds=_parse_numbers(seeds), only=only or ()
+        limit=limit, seeds=parse_numbers(seeds), only=only or ()
     )
     places = run.Folders(corpora=None if folder is None else Path(folder))
     if dry_run:
@@ -341,7 +341,8 @@ def _count_processes(count: int | None) -> int:
     return (os.cpu_count() or 1) if count is None else count
 
 
-def _parse_numbers(typed: str | None) -> tuple[int, ...] | None:
+def parse_numbers(typed: str | None) -> tuple[int, ...] | None:
+    """Parses seeds separated by commas; None if none were typed."""
     from textveil.errors import ConfigError
 
     if typed is None:
