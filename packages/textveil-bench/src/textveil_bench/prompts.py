@@ -53,7 +53,7 @@ NOTES: Mapping[str, str] = {
     "reminder, empty without placeholders",
     "repair": "{text}: the release; {placeholders}: as in extraction",
     "generation": "{topic}, {names}: invented ones to use, {questions}: how many, {longest}: most "
-    "words of an answer. The answer must be JSON, see `textveil bench fantasy`",
+    "words of an answer, which is JSON (`textveil bench fantasy --prompts`)",
 }
 
 
@@ -76,5 +76,20 @@ def format_template() -> str:
             if item.name in ("system", "user")
             or getattr(prompt, item.name) != getattr(plain, item.name)
         }
-        parts.append(yaml.safe_dump({role: entry}, sort_keys=False, allow_unicode=True, width=110))
+        parts.append(
+            yaml.dump({role: entry}, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
+        )
     return "\n".join(parts)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes texts of several lines as such."""
+
+
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar(
+        "tag:yaml.org,2002:str", text, style="|" if "\n" in text else None
+    )
+
+
+_Dumper.add_representer(str, _represent_text)

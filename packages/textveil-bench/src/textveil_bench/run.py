@@ -36,6 +36,9 @@ MIN_PACE_WORDS = 10_000
 ANSWERS_FILE = "answers.sqlite"
 """The file of language models' answers, beside the rows."""
 
+ENDPOINT_FAILURE = "the endpoint "
+"""Beginning of the reason where an endpoint gave no answer."""
+
 MAX_TEACHING_TEXTS = 20_000
 """Largest number of training texts from which important words are learned."""
 
@@ -170,7 +173,8 @@ def run(
 
     Args:
         sweep: the sweep.
-        folder: folder for the rows; created if needed. Existing rows are reused.
+        folder: folder for the rows; created if needed. Existing rows are reused. Rows with an
+            endpoint that gave no answer are returned, and not kept.
         places: folders of data and fitted judges.
         executor: computes the cells, as made by `open_processes`; it stays open, so that several
             runs load models once; None for this process.
@@ -204,11 +208,17 @@ def run(
         for (job, _), done in executor.map(_run_job, [(job, places) for job in run_plan.jobs]):
             for row in done:
                 texts = row.pop("texts")
-                store.add_row(row)
-                _keep_texts(folder, job, texts, row)
+                if not _has_endpoint_failure(row):  # else the next run asks again
+                    store.add_row(row)
+                    _keep_texts(folder, job, texts, row)
                 results.append(row)
             report("cells", len(results) - len(run_plan.finished_rows), run_plan.cell_count)
         return results
+
+
+def _has_endpoint_failure(row: rows.BenchRow) -> bool:
+    """True if an endpoint gave no answer: that may be otherwise the next time."""
+    return any(reason.startswith(ENDPOINT_FAILURE) for reason in row["not_run"].values())
 
 
 def select_rows(sweep: Sweep, existing_rows: Sequence[rows.BenchRow]) -> list[rows.BenchRow]:

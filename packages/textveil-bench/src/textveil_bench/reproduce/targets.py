@@ -34,7 +34,7 @@ LIKE_KEY = "like"
 MERGED_KEYS = ("common", "only", "set", "thin")
 """Changes that are merged into the sweep; others replace its value."""
 
-QUICK_ASKED_CHANGES: Mapping[str, Any] = {"limit": 3, "thin": 1}
+QUICK_ASKED_CHANGES: Mapping[str, Any] = {"limit": 3}
 """Changes of a quick run to panels that ask a language model: a handful of texts."""
 
 NOT_QUICK_REASON = "left out of a quick run"
