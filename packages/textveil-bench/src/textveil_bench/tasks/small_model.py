@@ -92,6 +92,7 @@ def open_endpoint(source: str, model: str | None) -> Iterator[dict[str, Any]]:
     try:
         with path.open("rb") as file:
             magic = file.read(len(GGUF_MAGIC))
+            file.seek(0)
             digest = file_digest(file, "sha256").hexdigest()
     except OSError:
         raise InputError("the file of the language model cannot be read") from None
