@@ -241,7 +241,7 @@ class EndpointError(TextveilError):
 
 
 class RequestLimitReached(TextveilError):
-    """A run has sent as many requests to a language model as it may; nothing more was sent."""
+    """A run has sent as many requests as it may."""
 
 
 class DetectorError(TextveilError):

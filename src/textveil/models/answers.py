@@ -75,7 +75,7 @@ class AnswerSource(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class RequestCounts:
-    """How many requests a run made.
+    """Numbers of the requests that a run made.
 
     Attributes:
         sent: number of requests that left this machine.
@@ -226,7 +226,7 @@ class AnswerStore:
 
 
 class RequestEstimate(NamedTuple):
-    """How many requests a run would make.
+    """Numbers of the requests that a run would make.
 
     Args:
         asked: all, with those whose answer is there by then.

@@ -24,7 +24,7 @@ DATA_KEY = "data"
 
 
 class Role(NamedTuple):
-    """What the prompt of a role may show.
+    """Placeholders that the prompt of a role may show.
 
     Args:
         shows: its placeholders.
@@ -52,7 +52,7 @@ OTHER_NAMES = {"evaluator": "question_answering"}
 
 @make_options("prompt.")
 class Prompt:
-    """What a model is asked in one role.
+    """Wording of what a model is asked in one role.
 
     Attributes:
         system: the system message; empty for none.

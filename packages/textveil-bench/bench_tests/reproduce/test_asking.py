@@ -281,7 +281,7 @@ def test_every_panel_with_a_language_model_is_tried_in_a_quick_run(
     remote = [json.dumps(body) for body in sent if body["model"] == "echo"]
     assert len(set(remote)) == len(remote), "nothing is sent twice"
     most = sum(plan[1] for plan in plans)
-    assert 0.8 * most <= len(remote) <= most, "releases that come out equal are sent once"
+    assert 0.5 * most <= len(remote) <= most, "releases that come out equal are sent once"
     asked = [
         row for row in rows.read([tmp_path / "out"]) if "language model" in row["data"]["name"]
     ]
