@@ -305,6 +305,14 @@ def bench_fantasy(
     model: Annotated[
         str | None, typer.Option("--model", metavar="NAME", help="The model's name at that API.")
     ] = None,
+    prompts: Annotated[
+        str | None,
+        typer.Option(
+            "--prompts",
+            metavar="FILE",
+            help="Your own wording: the entry generation of a YAML file of prompts.",
+        ),
+    ] = None,
     output: Annotated[
         str | None, typer.Option("--output", metavar="FILE", help="Write there, as JSON lines.")
     ] = None,
@@ -316,14 +324,17 @@ def bench_fantasy(
     """
     from textveil.errors import ConfigError
     from textveil.files import text_streams
-    from textveil.models import Endpoint
+    from textveil.models import Endpoint, Prompts
     from textveil_bench import fantasy
 
     if (upstream is None) != (model is None):
         raise ConfigError("give both --upstream and --model, or neither")
     passages = fantasy.generate(count, seed=seed)
     if upstream is not None and model is not None:
-        reply = fantasy.ask(Endpoint(url=upstream, model=model), count)
+        prompt = None if prompts is None else Prompts.read(Path(prompts)).find("generation")
+        if prompts is not None and prompt is None:
+            raise ConfigError("--prompts must have an entry generation; this file has none")
+        reply = fantasy.ask(Endpoint(url=upstream, model=model), count, prompt=prompt)
         console.note(console.wrap(str(reply)))
         passages = iter(reply.passages)
     lines = list(fantasy.format_lines(passages))

@@ -34,6 +34,9 @@ LIKE_KEY = "like"
 MERGED_KEYS = ("common", "only", "set", "thin")
 """Changes that are merged into the sweep; others replace its value."""
 
+QUICK_ASKED_CHANGES: Mapping[str, Any] = {"limit": 3}
+"""Changes of a quick run to panels that ask a language model: a handful of texts."""
+
 NOT_QUICK_REASON = "left out of a quick run"
 
 Scale = Literal["usual", "quick", "full"]
@@ -361,6 +364,8 @@ def build_plans(
     hub: bool = False,
     endpoint: Plain | None = None,
     generative: bool = False,
+    local: Plain | None = None,
+    prompts: Plain | None = None,
 ) -> Plans:
     """Builds the sweeps and tables of a target.
 
@@ -370,6 +375,8 @@ def build_plans(
         hub: whether to use the paper's own models and tables instead of ours.
         endpoint: options of `Endpoint`; without it, panels that need a language model are not run.
         generative: whether to run panels of the small language model.
+        local: options of `Endpoint` for a model on this machine, which may see originals.
+        prompts: wordings of what language models are asked; None for ours.
     """
     quick = scale == "quick"
     sweeps: dict[str, Plain] = {}
@@ -381,17 +388,23 @@ def build_plans(
         missing = [need for need, is_available in resources.items() if not is_available]
         if reasons := [NEED_REASONS[need] for need in missing if need in panel.needs]:
             not_run[panel.name] = reasons[0]
-        elif quick and panel.quick is None:
+        elif quick and panel.quick is None and "llm" not in panel.needs:
             not_run[panel.name] = NOT_QUICK_REASON
         elif panel.computed:
             tables.append(panel.computed)
         else:
             runs = [target.hub] * hub + ([] if scale == "usual" else [getattr(target, scale)])
             sweep = dict(target.sweep)
-            for changes in (panel.changes, *runs, (panel.quick or {}) if quick else {}):
-                sweep = apply_changes(sweep, changes)
             needs_llm = "llm" in panel.needs
-            sweeps[panel.name] = sweep | ({"endpoint": dict(endpoint or {})} if needs_llm else {})
+            default = QUICK_ASKED_CHANGES if needs_llm else {}
+            quick_changes = default if panel.quick is None else panel.quick
+            for changes in (panel.changes, *runs, quick_changes if quick else {}):
+                sweep = apply_changes(sweep, changes)
+            if needs_llm:
+                sweep["endpoint"] = dict(endpoint or {})
+                sweep |= {"local": dict(local)} if local else {}
+                sweep |= {"prompts": dict(prompts)} if prompts else {}
+            sweeps[panel.name] = sweep
     return Plans(sweeps=sweeps, tables=tuple(tables), not_run=not_run)
 
 
