@@ -42,6 +42,7 @@ class ReproductionResult:
     Attributes:
         target: the target.
         scale: usual, quick or full.
+        options: options of the reproduction.
         rows: rows of all panels that were run.
         series: the rows as series, for comparison.
         tables: computed tables, by name.
@@ -54,6 +55,7 @@ class ReproductionResult:
 
     target: Target
     scale: Scale
+    options: "ReproductionOptions" = field(repr=False)
     rows: tuple[BenchRow, ...] = field(repr=False)
     series: tuple[Series, ...] = field(repr=False)
     tables: Mapping[str, Table]
@@ -192,6 +194,7 @@ def reproduce(
     return ReproductionResult(
         target=target,
         scale=how.scale,
+        options=how,
         rows=tuple(outcome.rows),
         series=tuple(series),
         tables=outcome.tables,
