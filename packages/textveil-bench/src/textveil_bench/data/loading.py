@@ -285,6 +285,7 @@ def _load_from_folder(name: str, split: str, root: Path | None) -> _LoadedExampl
             return _LoadedExamples(
                 origin=origin,
                 examples=_read_files(file, dict(zip(places, paths, strict=True)), name),
+                remarks=(file.remark,) if file.remark else (),
             )
     return None
 

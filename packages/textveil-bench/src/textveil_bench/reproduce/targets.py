@@ -18,6 +18,7 @@ from pydantic import BeforeValidator, Field
 
 from textveil.config import make_options
 from textveil.errors import ConfigError, UnknownName
+from textveil_bench.spec import SweepData
 
 CONF = files("textveil_bench") / "conf" / "reproduce"
 
@@ -243,6 +244,55 @@ def _parse_contradictions(value: object) -> object:
     )
 
 
+FACTS = ("hub", "llm", "small", "table", "context", "judge", "model", "shown")
+"""What is known of a run, for sentences about it; see `differs`."""
+
+
+def _convert_values(value: object) -> object:
+    """Wraps single values in tuples, by name."""
+    if not isinstance(value, Mapping):
+        return value
+    return {
+        name: tuple(item) if isinstance(item, list | tuple) else (item,)
+        for name, item in value.items()
+    }
+
+
+@make_options("differs.")
+class Difference:
+    """A difference of our setting from a paper's, if the run has it.
+
+    Attributes:
+        says: one or more sentences; "{table}" is replaced by what the run has of this fact.
+        when: by fact, the values of which the run has one; empty for any run.
+    """
+
+    says: str
+    when: Annotated[
+        Mapping[str, tuple[bool | str, ...]], BeforeValidator(_convert_values)
+    ] = Field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in (*self.when, *self.placeholders):
+            if name not in FACTS:
+                raise UnknownName("fact of a run in differs", name, FACTS)
+
+    @property
+    def placeholders(self) -> tuple[str, ...]:
+        """The facts in braces."""
+        return tuple(name for _, name, _, _ in Formatter().parse(self.says) if name is not None)
+
+
+def _parse_differences(value: object) -> object:
+    """Parses differences; plain sentences hold for any run."""
+    if not isinstance(value, list | tuple):
+        return value
+    return tuple(
+        Difference(says=item) if isinstance(item, str) else _build_option(Difference, item)
+        for item in value
+    )
+
+
 @make_options("panels.")
 class TargetPanel:
     """A part of a figure.
@@ -253,14 +303,35 @@ class TargetPanel:
             for both; "small" for the small language model of an extra.
         changes: changes to the target's sweep.
         quick: further changes in a quick run, which leaves out panels without them.
+        usual: further changes where neither --quick nor --full is asked for.
+        hub: further changes with --hub.
         computed: a table instead of the sweep, see `computed.COMPUTED_TABLES`.
+        paper: whether it is judged as in the paper: the published values and claims of a data set
+            are also for its rows, under whatever name.
     """
 
     name: str
     needs: Literal["", "llm", "hub", "llm, hub", "small"] = ""
     changes: Plain = Field(default_factory=dict)
     quick: Plain | None = None
+    usual: Plain = Field(default_factory=dict)
+    hub: Plain = Field(default_factory=dict)
     computed: str = ""
+    paper: bool = False
+
+    def list_data(self, sweep: Plain) -> dict[str, str]:
+        """Lists its data sets by their names in rows.
+
+        Args:
+            sweep: the target's.
+        """
+        variants = (self.changes, self.hub, self.quick or {})
+        sources = [item["data"] for item in variants if "data" in item] or [sweep.get("data", ())]
+        return {
+            SweepData(**item).row_name: item["name"]
+            for source in sources
+            for item in ({"name": each} if isinstance(each, str) else each for each in source)
+        }
 
 
 @make_options("target.")
@@ -284,7 +355,7 @@ class Target:
     over: Annotated[tuple[WantedMetric, ...], BeforeValidator(_parse_metrics)] = ()
     published: Annotated[tuple[PublishedValue, ...], BeforeValidator(_parse_published)] = ()
     expect: Annotated[tuple[Expectation, ...], BeforeValidator(_parse_expectations)] = ()
-    differs: Sentences = ()
+    differs: Annotated[tuple[Difference, ...], BeforeValidator(_parse_differences)] = ()
     contradicts: Annotated[tuple[Contradiction, ...], BeforeValidator(_parse_contradictions)] = ()
 
     def __post_init__(self) -> None:
@@ -294,6 +365,17 @@ class Target:
             raise ConfigError(
                 f"the target {self.name} has no sweep, so it cannot have panels, changes or claims"
             )
+
+    def list_rows(self, data: str) -> list[str]:
+        """Lists the names in rows of a paper's data set, its own name first."""
+        others = [
+            row
+            for panel in self.panels
+            if panel.paper
+            for row, name in panel.list_data(self.sweep).items()
+            if name == data
+        ]
+        return list(dict.fromkeys([data, *others]))
 
 
 def list_names() -> list[str]:
@@ -393,7 +475,8 @@ def build_plans(
         elif panel.computed:
             tables.append(panel.computed)
         else:
-            runs = [target.hub] * hub + ([] if scale == "usual" else [getattr(target, scale)])
+            runs = [target.hub, panel.hub] * hub
+            runs.append(panel.usual if scale == "usual" else getattr(target, scale))
             sweep = dict(target.sweep)
             needs_llm = "llm" in panel.needs
             default = QUICK_ASKED_CHANGES if needs_llm else {}
