@@ -7,13 +7,13 @@ from threading import Event
 import pytest
 
 from textveil.errors import EndpointError, OutputError, RequestLimitReached
-from textveil.models.answers import AnswerStore, Question, RequestRecorder
+from textveil.models.answers import AnswerStore, ModelRequest, RequestRecorder
 
 CANARY = "zyxqorvian"
 
 
-def question(user: str = CANARY, **changes: object) -> Question:
-    plain = Question("http://h/v1", "m", "system", user, 0.0, None, 0, False, 60.0)
+def question(user: str = CANARY, **changes: object) -> ModelRequest:
+    plain = ModelRequest("http://h/v1", "m", "system", user, 0.0, None, 0, False, 60.0)
     return plain._replace(**changes)
 
 

@@ -23,7 +23,7 @@ def test_names_are_of_one_kind():
 
 
 def test_budgets_follow_from_the_claim():
-    plan = own.Plan(kind="mechanism", names=("krr",), quick=True)
+    plan = own.ComparisonPlan(kind="mechanism", names=("krr",), quick=True)
     assert own.choose_budgets("krr", plan) == (3, 6, 9, 12)
     by_distance = own.choose_budgets("noise", plan)
     assert by_distance[3] == pytest.approx(8 * by_distance[0], rel=0.01)
@@ -31,7 +31,7 @@ def test_budgets_follow_from_the_claim():
 
 
 def test_a_mechanism_stands_beside_others_under_all_attacks():
-    plan = own.Plan(kind="mechanism", names=("krr",), quick=True, budgets=(4.0,))
+    plan = own.ComparisonPlan(kind="mechanism", names=("krr",), quick=True, budgets=(4.0,))
     attacks, not_run = own._list_attacks(plan, ("a public text",))
     names = {attack["name"] for attack in attacks} | set(not_run)
     assert {"bayes", "learned", "neighbour", "membership", "semantic", "linkage"} <= names
@@ -80,7 +80,7 @@ def test_a_detector_gets_a_page_without_a_sweep(tmp_path, capsys):
 
 def test_a_refuted_claim_fails_the_comparison():
     broken = SimpleNamespace(has_failed=True, to_json=dict)
-    plan = own.Plan(kind="mechanism", names=("krr",))
+    plan = own.ComparisonPlan(kind="mechanism", names=("krr",))
     assert own.OwnComparison(plan=plan, rows=[], findings=[broken], page="").has_failed
     assert not own.OwnComparison(plan=plan, rows=[], page="").has_failed
 

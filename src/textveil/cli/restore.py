@@ -188,7 +188,7 @@ def repair(
     endpoint = Endpoint(url=upstream, model=model)
     prompt = None if prompts is None else Prompts.read(Path(prompts)).find("repair")
     if prompts is not None and prompt is None:
-        raise ConfigError("--prompts must have an entry repair; this file has none")
+        raise ConfigError("--prompts must have an entry repair, and this file lacks it")
     with text_streams.open_texts(text, whole=whole, output=output) as source:
         texts, mark = list(source), source.mark
     with progress.show_bars(unit=" texts") as report:

@@ -109,8 +109,8 @@ class Claim:
     def __post_init__(self) -> None:
         if self.kind == "none" and not self.reason.strip():
             raise ConfigError(
-                f"a claim of kind none needs a reason, and the one of {self.mechanism} has none: "
-                "set reason to words that go on from 'no finite bound holds, because'"
+                f"the claim of {self.mechanism} is of kind none and must have a reason: set reason"
+                " to words that go on from 'no finite bound holds, because'"
             )
 
     def convert_to_ldp(self) -> Self:

@@ -33,7 +33,7 @@ CREATE TABLE IF NOT EXISTS counts (
 """
 
 
-class Question(NamedTuple):
+class ModelRequest(NamedTuple):
     """A request to a model, and everything that its answer depends on.
 
     Args:
@@ -68,7 +68,7 @@ class Question(NamedTuple):
 class AnswerSource(Protocol):
     """Answers questions, by sending them or without."""
 
-    def fetch(self, question: Question, send: Callable[[], str]) -> str:
+    def fetch(self, question: ModelRequest, send: Callable[[], str]) -> str:
         """Returns the answer to a question; `send` sends it."""
         ...
 
@@ -121,7 +121,7 @@ class AnswerStore:
             connection.executescript(SCHEMA)
         return store
 
-    def fetch(self, question: Question, send: Callable[[], str]) -> str:
+    def fetch(self, question: ModelRequest, send: Callable[[], str]) -> str:
         """Returns a kept answer, or sends the question and keeps its answer.
 
         Raises:
@@ -161,7 +161,7 @@ class AnswerStore:
         sent, kept, local = map(int, row)
         return RequestCounts(sent=sent, kept=kept, local=local)
 
-    def _claim(self, key: str, question: Question) -> tuple[bool, str] | None:
+    def _claim(self, key: str, question: ModelRequest) -> tuple[bool, str] | None:
         """Takes the answer, or claims the question for this thread.
 
         Returns:
@@ -194,7 +194,7 @@ class AnswerStore:
         return True, ""
 
     def _count(
-        self, connection: sqlite3.Connection, question: Question, *, sent: int = 0, kept: int = 0
+        self, connection: sqlite3.Connection, question: ModelRequest, *, sent: int = 0, kept: int = 0
     ) -> None:
         connection.execute(
             "INSERT INTO counts VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
@@ -259,7 +259,7 @@ class RequestRecorder:
     _seen: set[str] = field(default_factory=set, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
-    def fetch(self, question: Question, send: Callable[[], str]) -> str:
+    def fetch(self, question: ModelRequest, send: Callable[[], str]) -> str:
         """Counts a question, and returns its user message in place of an answer."""
         answer = question.user
         if question.max_tokens is not None:

@@ -24,7 +24,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from textveil.config import make_options
 from textveil.config.extras import explain_missing
 from textveil.errors import ConfigError, EndpointError, quote_short
-from textveil.models.answers import AnswerSource, Question
+from textveil.models.answers import AnswerSource, ModelRequest
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -264,7 +264,7 @@ class Endpoint:
         """Takes a kept answer, or sends the prompt."""
         if self.answers is None:
             return self._answer(connect(), max_tokens, prompt)
-        question = Question(
+        question = ModelRequest(
             endpoint=self.identity or self.url,
             model=self.model,
             system=prompt[0],

@@ -23,7 +23,7 @@ DATA_KEY = "data"
 """The key of an entry for wordings by data set."""
 
 
-class Role(NamedTuple):
+class PromptRole(NamedTuple):
     """Placeholders that the prompt of a role may show.
 
     Args:
@@ -35,14 +35,14 @@ class Role(NamedTuple):
     needs: tuple[str, ...]
 
 
-ROLES: Mapping[str, Role] = {
-    "question_answering": Role(("text", "context", "question", "length"), ("text|context",)),
-    "classification": Role(("text", "question", "sentence", "task", "labels"), ("text|sentence",)),
-    "choice": Role(("text", "question", "options", "task", "labels"), ("text|options",)),
-    "continuation": Role(("text", "length"), ("text",)),
-    "extraction": Role(("text", "draft", "placeholders"), ("text", "draft")),
-    "repair": Role(("text", "placeholders"), ("text",)),
-    "generation": Role(("topic", "names", "questions", "longest"), ()),
+ROLES: Mapping[str, PromptRole] = {
+    "question_answering": PromptRole(("text", "context", "question", "length"), ("text|context",)),
+    "classification": PromptRole(("text", "question", "sentence", "task", "labels"), ("text|sentence",)),
+    "choice": PromptRole(("text", "question", "options", "task", "labels"), ("text|options",)),
+    "continuation": PromptRole(("text", "length"), ("text",)),
+    "extraction": PromptRole(("text", "draft", "placeholders"), ("text", "draft")),
+    "repair": PromptRole(("text", "placeholders"), ("text",)),
+    "generation": PromptRole(("topic", "names", "questions", "longest"), ()),
 }
 """The roles in which a language model is asked."""
 

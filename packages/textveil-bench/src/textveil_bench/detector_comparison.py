@@ -16,7 +16,7 @@ from textveil.config import option_sources, resolve
 from textveil.detect import load_detector
 from textveil.errors import InputError
 from textveil.pipeline import Protector
-from textveil_bench.own_comparison import OwnComparison, Plan, build_table_section
+from textveil_bench.own_comparison import OwnComparison, ComparisonPlan, build_table_section
 from textveil_bench.report import compose
 from textveil_bench.report.html import build_element
 from textveil_bench.spec import CONF_FOLDER
@@ -96,7 +96,7 @@ def parse_prompt(line: str) -> MarkedPrompt:
     return MarkedPrompt(text + line[end:], tuple(values))
 
 
-def compare(plan: Plan, prompts: Sequence[MarkedPrompt] | None = None) -> OwnComparison:
+def compare(plan: ComparisonPlan, prompts: Sequence[MarkedPrompt] | None = None) -> OwnComparison:
     """Scores detectors alone, beside those of the package, and together with all of it.
 
     Args:
@@ -187,7 +187,7 @@ def _format_share(part: int, whole: int) -> str:
 
 
 def _build_page(
-    plan: Plan, prompts: Sequence[MarkedPrompt], scores: Sequence[DetectorScore]
+    plan: ComparisonPlan, prompts: Sequence[MarkedPrompt], scores: Sequence[DetectorScore]
 ) -> str:
     columns = (
         "detector",

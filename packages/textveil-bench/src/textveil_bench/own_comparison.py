@@ -86,7 +86,7 @@ PUBLIC_WORDS = 2000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class ComparisonPlan:
     """What is compared, and how much of it.
 
     Attributes:
@@ -120,7 +120,7 @@ class OwnComparison:
         scores: of detectors, for which there are no rows.
     """
 
-    plan: Plan
+    plan: ComparisonPlan
     rows: Sequence[BenchRow] = field(repr=False)
     findings: Sequence[AuditFinding] = ()
     not_run: Mapping[str, str] = field(default_factory=dict)
@@ -174,7 +174,7 @@ def find_kind(names: Sequence[str], kind: str | None = None) -> Kind:
 
 
 def compare(
-    plan: Plan,
+    plan: ComparisonPlan,
     folder: Path,
     *,
     places: run.Folders | None = None,
@@ -216,7 +216,7 @@ def compare(
     )
 
 
-def build_sweep(plan: Plan, attacks: Sequence[Mapping[str, Any]] = ()) -> Sweep:
+def build_sweep(plan: ComparisonPlan, attacks: Sequence[Mapping[str, Any]] = ()) -> Sweep:
     """Builds the sweep of a plan: its names beside the baselines, on small packaged texts."""
     entries: Sequence[Mapping[str, Any]] = BASELINE_ENTRIES
     if plan.kind == "mechanism":
@@ -249,7 +249,7 @@ def build_sweep(plan: Plan, attacks: Sequence[Mapping[str, Any]] = ()) -> Sweep:
 # ---- mechanisms --------------------------------------------------------------------------------------------
 
 
-def _build_entry(plan: Plan, name: str) -> dict[str, Any]:
+def _build_entry(plan: ComparisonPlan, name: str) -> dict[str, Any]:
     settings = {"mechanism.name": name, **plan.settings}
     if not registry.find_budget_parameter(name)[1]:
         return {"name": name, "whose": "ours", "set": settings}
@@ -261,7 +261,7 @@ def _build_entry(plan: Plan, name: str) -> dict[str, Any]:
     }
 
 
-def choose_budgets(name: str, plan: Plan) -> tuple[float, ...]:
+def choose_budgets(name: str, plan: ComparisonPlan) -> tuple[float, ...]:
     """Chooses epsilons from what a mechanism claims on the table of the comparison."""
     config = resolve(
         overrides={
@@ -278,7 +278,7 @@ def choose_budgets(name: str, plan: Plan) -> tuple[float, ...]:
     return tuple(float(f"{step / scale:.3g}") for step in BUDGET_STEPS[claim.kind])
 
 
-def _audit_mechanisms(plan: Plan, report: run.ProgressCallback) -> list[AuditFinding]:
+def _audit_mechanisms(plan: ComparisonPlan, report: run.ProgressCallback) -> list[AuditFinding]:
     builds = [
         ConfiguredBuild(
             name=name,
@@ -299,7 +299,7 @@ def _audit_mechanisms(plan: Plan, report: run.ProgressCallback) -> list[AuditFin
 
 
 def _describe_mechanisms(
-    plan: Plan, rows: Sequence[BenchRow], places: run.Folders
+    plan: ComparisonPlan, rows: Sequence[BenchRow], places: run.Folders
 ) -> list[tuple[str, str, str]]:
     """Describes each mechanism by the statement that it prints at each budget."""
     facts = []
@@ -329,7 +329,7 @@ def _state(overrides: Mapping[str, Any]) -> str:
 # ---- attacks -----------------------------------------------------------------------------------------------
 
 
-def _load_public_texts(plan: Plan, places: run.Folders) -> tuple[str, ...]:
+def _load_public_texts(plan: ComparisonPlan, places: run.Folders) -> tuple[str, ...]:
     """Loads the training texts of the first data set, for attackers that learn."""
     if plan.kind == "dataset":
         return ()
@@ -342,7 +342,7 @@ def _load_public_texts(plan: Plan, places: run.Folders) -> tuple[str, ...]:
 
 
 def _list_attacks(
-    plan: Plan, public_texts: tuple[str, ...]
+    plan: ComparisonPlan, public_texts: tuple[str, ...]
 ) -> tuple[list[dict[str, Any]], dict[str, str]]:
     """Lists the attacks that need nothing but releases and public texts; others with the reason."""
     if plan.kind == "dataset":
@@ -371,7 +371,7 @@ def _list_attacks(
 
 
 def _describe_attacks(
-    plan: Plan, rows: Sequence[BenchRow], places: run.Folders
+    plan: ComparisonPlan, rows: Sequence[BenchRow], places: run.Folders
 ) -> list[tuple[str, str, str]]:
     """Judges attacks by two cases whose answer is known: everything passes, and nothing does."""
     facts = []
@@ -415,7 +415,7 @@ def _judge_attack(case: str, scores: Sequence[BenchRow]) -> str:
 
 
 def _describe_data_sets(
-    plan: Plan, rows: Sequence[BenchRow], places: run.Folders
+    plan: ComparisonPlan, rows: Sequence[BenchRow], places: run.Folders
 ) -> list[tuple[str, str, str]]:
     """Describes the splits of data sets, and texts that two of them share."""
     facts = []
@@ -470,7 +470,7 @@ FACT_TITLES: Mapping[str, tuple[str, str, tuple[str, str, str]]] = {
 
 
 def _build_sections(
-    plan: Plan,
+    plan: ComparisonPlan,
     facts: Sequence[tuple[str, str, str]],
     findings: Sequence[AuditFinding],
     not_run: Mapping[str, str],

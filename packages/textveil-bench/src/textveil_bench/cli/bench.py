@@ -333,7 +333,7 @@ def bench_fantasy(
     if upstream is not None and model is not None:
         prompt = None if prompts is None else Prompts.read(Path(prompts)).find("generation")
         if prompts is not None and prompt is None:
-            raise ConfigError("--prompts must have an entry generation; this file has none")
+            raise ConfigError("--prompts must have an entry generation, and this file lacks it")
         reply = fantasy.ask(Endpoint(url=upstream, model=model), count, prompt=prompt)
         console.note(console.wrap(str(reply)))
         passages = iter(reply.passages)

@@ -80,7 +80,7 @@ def bench_compare(
     from textveil_bench import detector_comparison, own_comparison, run
 
     found_kind = own_comparison.find_kind(names, kind)
-    plan = own_comparison.Plan(
+    plan = own_comparison.ComparisonPlan(
         kind=found_kind,
         names=tuple(dict.fromkeys(names)),
         quick=quick,

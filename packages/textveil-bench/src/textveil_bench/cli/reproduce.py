@@ -125,7 +125,7 @@ def reproduce(
         typer.Option(
             "--prompts",
             metavar="ours|FILE",
-            help="What models are asked: ours, or a file; `template` prints ours as one.",
+            help="The questions to models: ours, or a file; `template` prints ours as one.",
         ),
     ] = OUR_PROMPTS,
     most_requests: Annotated[
