@@ -54,7 +54,11 @@ def collect_facts(result: "ReproductionResult") -> Facts:
     needs = {
         need
         for panel in target.panels
-        if panel.computed in result.tables or names & panel.list_data(target.sweep).keys()
+        if (
+            panel.computed in result.tables
+            if panel.computed
+            else names & panel.list_data(target.sweep).keys()
+        )
         for need in ("llm", "small")
         if need in panel.needs
     }
