@@ -144,11 +144,11 @@ def _measure_means(
             _score(judge, data, split_releases(data.examples, released))
             for released in (results, _release(cells.build_cell_privatizer(other), data))
         ]
-        for metric, own in scores[0].items():
-            gap = _compare(own, scores[1][metric])
+        for metric, selective in scores[0].items():
+            gap = _compare(selective, scores[1][metric])
             yield (
                 *(data.name, cell.budget, *counts, mean, len(data), metric),
-                *(float(own.mean()), float(scores[1][metric].mean()), gap.low, gap.high),
+                *(float(selective.mean()), float(scores[1][metric].mean()), gap.low, gap.high),
             )
 
 

@@ -330,7 +330,7 @@ class TargetPanel:
         return {
             SweepData(**item).row_name: item["name"]
             for source in sources
-            for item in ({"name": each} if isinstance(each, str) else each for each in source)
+            for item in ({"name": name} if isinstance(name, str) else name for name in source)
         }
 
 
