@@ -16,7 +16,7 @@ from textveil.config import option_sources, resolve
 from textveil.detect import load_detector
 from textveil.errors import InputError
 from textveil.pipeline import Protector
-from textveil_bench.own_comparison import OwnComparison, ComparisonPlan, build_table_section
+from textveil_bench.own_comparison import ComparisonPlan, OwnComparison, build_table_section
 from textveil_bench.report import compose
 from textveil_bench.report.html import build_element
 from textveil_bench.spec import CONF_FOLDER

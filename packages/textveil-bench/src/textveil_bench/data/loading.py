@@ -10,6 +10,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,9 @@ CORPORA_VARIABLE = "TEXTVEIL_CORPORA"
 
 TASK_PREFIX = "lm-eval:"
 """Prefix of the names of tasks of lm-evaluation-harness, whose documents are a data set."""
+
+TASK_MODULE = "textveil_bench.lm_eval.documents"
+"""The module that loads them; it needs this one."""
 
 OPINIONS_FILE = Path(__file__).with_name("opinions.tsv")
 
@@ -74,9 +78,8 @@ def load(
     if limit is not None and limit < 1:
         raise ConfigError("a limit must be an integer of 1 or more, or none")
     if name.startswith(TASK_PREFIX):
-        from textveil_bench.lm_eval.documents import load_documents
-
-        return load_documents(name, limit, **columns)
+        documents: DataSet = import_module(TASK_MODULE).load_documents(name, limit, **columns)
+        return documents
     if not is_file(name):
         if name not in SOURCES and name in registry.list_names("dataset"):
             return _load_offered(name, split, limit)
