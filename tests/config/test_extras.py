@@ -27,10 +27,12 @@ sys.modules.update(dict.fromkeys({*EXTRAS, "textveil_bench"} - {"httpx2"}))
 import textveil
 from textveil.config import registry
 
+FOR_TORCH = ("textveil.models.torch_networks", "textveil.evaluate.attack.context_network")
+
 registry._find_points = lambda group, path: ()  # nor has another distribution registered anything
 
 for each in pkgutil.walk_packages(textveil.__path__, "textveil."):
-    if each.name not in ("textveil.__main__", "textveil.models.torch_networks", "textveil.evaluate.attack.context_network"):  # foreign: what is for torch
+    if each.name not in ("textveil.__main__", *FOR_TORCH):
         try:
             importlib.import_module(each.name)
         except MissingExtra:  # an integration is for those who have the tool

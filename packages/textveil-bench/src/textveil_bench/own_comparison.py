@@ -303,7 +303,7 @@ def _describe_mechanisms(
 ) -> list[tuple[str, str, str]]:
     """Describes each mechanism by the statement that it prints at each budget."""
     facts = []
-    for row in rows:
+    for row in sorted(rows, key=lambda row: (row["entry"], (row["budget"] or {}).get("value", 0))):
         if row["entry"] in plan.names and row["data"]["name"] == rows[0]["data"]["name"]:
             budget = "no budget" if row["budget"] is None else f"epsilon {row['budget']['value']:g}"
             overrides = {
