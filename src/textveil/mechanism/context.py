@@ -124,7 +124,11 @@ class Context:
         texts = np.unique(layout.texts[wave])  # only these are cut into pieces
         begins, ends = layout.documents[texts], layout.documents[texts + 1]
         place = _list_shown(layout, begins, ends)
-        words, hidden, ids = self._build_words(table, block, released, place, model.row_pieces)
+        words, hidden = self._build_words(table, block, released, place)
+        ids = None
+        if model.row_pieces is not None:
+            rows = self._list_rows(block, released)[place]
+            ids = np.where(rows == PLACEHOLDER, -1, model.row_pieces[rows])
         sizes = np.searchsorted(place, ends) - np.searchsorted(place, begins)
         documents = np.concatenate(([0], np.cumsum(sizes)))
         spaced = np.ones(len(place), bool) if layout.spaced is None else layout.spaced[place]
@@ -134,21 +138,12 @@ class Context:
             hidden[queries] = False  # the query hides it already, in a separate window around it
         return model.compute_logits(ragged, queries, hidden=hidden)
 
-    def _build_words(
-        self,
-        table: EmbeddingTable,
-        block: Block,
-        released: Ids,
-        place: Ids,
-        row_pieces: Ids | None,
-    ) -> tuple[list[str], Flags, Ids | None]:
-        """Returns the words at some places as the model sees them.
+    def _list_rows(self, block: Block, released: Ids) -> Ids:
+        """Returns the rows that the model sees, int64 [T]; `PLACEHOLDER` where it sees none.
 
-        Also says which of them are hidden, and which piece each is, -1 for one that is cut; None
-        where all are.
+        A word that passes as a string has none either.
         """
         layout = block.layout
-        roles, names = layout.roles[place], _list_names(table)
         rows = np.full(len(layout.roles), PLACEHOLDER, np.int64)
         if self.mode == "original":
             rows[layout.positions] = block.secret
@@ -156,7 +151,18 @@ class Context:
             rows[layout.positions] = released
         if layout.verbatim is None:
             rows[layout.roles == Role.PASS] = block.rows[layout.roles == Role.PASS]
-        shown_rows = rows[place]
+        return rows
+
+    def _build_words(
+        self, table: EmbeddingTable, block: Block, released: Ids, place: Ids
+    ) -> tuple[list[str], Flags]:
+        """Returns the words at some places as the model sees them.
+
+        Also says which of them are hidden.
+        """
+        layout = block.layout
+        roles, names = layout.roles[place], _list_names(table)
+        shown_rows = self._list_rows(block, released)[place]
         words = np.where(shown_rows == PLACEHOLDER, "", names[shown_rows])
         hidden = shown_rows == PLACEHOLDER
         if layout.verbatim is not None:
@@ -165,10 +171,7 @@ class Context:
             hidden &= ~is_passing
         # Some word has to stand at a hidden place; the model is told not to look at it.
         words[hidden] = table.words[0]
-        ids = None
-        if row_pieces is not None:
-            ids = np.where(shown_rows == PLACEHOLDER, -1, row_pieces[shown_rows])
-        return words.tolist(), hidden, ids
+        return words.tolist(), hidden
 
 
 def _list_shown(layout: Layout, begins: Ids, ends: Ids) -> Ids:
@@ -177,14 +180,13 @@ def _list_shown(layout: Layout, begins: Ids, ends: Ids) -> Ids:
     Those of a placeholder, and of a word that passes, are one: its number of pieces is not public,
     or it is cut anew.
     """
-    place = np.concatenate(
-        [np.arange(begin, end) for begin, end in zip(begins, ends, strict=True)]
-    )
+    place = np.concatenate([np.arange(begin, end) for begin, end in zip(begins, ends, strict=True)])
     units, roles = layout.unit_of[place], layout.roles[place]
     is_whole = roles == Role.HOLE
     if layout.verbatim is not None:
         is_whole |= roles == Role.PASS
-    return place[~is_whole | (np.diff(units, prepend=-1) != 0)]
+    shown: Ids = place[~is_whole | (np.diff(units, prepend=-1) != 0)]
+    return shown
 
 
 def _build_key(block: Block) -> tuple[object, ...]:
