@@ -123,6 +123,30 @@ class Stub:
         return self.release(table, block)
 
 
+@dataclass(frozen=True)
+class Opaque:
+    """Another mechanism of which nothing but its draws is known; `moved` may replace its private rows."""
+
+    inner: Any
+    moved: Callable[[Any], Any] = np.copy
+
+    def claim(self, table: EmbeddingTable) -> Claim:
+        return self.inner.claim(table)
+
+    def calibrate(self, table: EmbeddingTable, layout: Layout, epsilon: Any) -> Any:
+        return self.inner.calibrate(table, layout, epsilon)
+
+    def parameters(self, table: EmbeddingTable, layout: Layout) -> Any:
+        return self.inner.parameters(table, layout)
+
+    def spend(self, table: EmbeddingTable, layout: Layout, parameter: Any) -> Any:
+        return self.inner.spend(table, layout, parameter)
+
+    def privatize(self, table: EmbeddingTable, block: Block, parameter: Any, *, rng: Any) -> Any:
+        moved = Block(layout=block.layout, rows=self.moved(block.rows))
+        return self.inner.privatize(table, moved, parameter, rng=rng)
+
+
 @pytest.fixture(scope="session")
 def stub() -> type[Stub]:
     """The class of mechanisms that do what a test says."""

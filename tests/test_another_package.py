@@ -28,6 +28,7 @@ SAID = {
     "format": "Lines that begin with a dash are texts; all others are copied",
     "attack": "Guesses that every word is the released one",
     "measure": "The share of protected words whose release has as many letters",
+    "dataset": "Sentences about the sky, and what it is like",
     "protocol": "An API that takes one text",
     "store": "Sessions that are forgotten",
     "command": "Greet somebody",

@@ -240,6 +240,10 @@ class EndpointError(TextveilError):
     """A language model behind an endpoint cannot be reached, refused, or gave no text."""
 
 
+class RequestLimitReached(TextveilError):
+    """A run has sent as many requests as it may."""
+
+
 class DetectorError(TextveilError):
     """A detector failed, took too long, or returned what no detector may."""
 

@@ -24,6 +24,7 @@ from textveil.mechanism import Block, Layout
 from textveil.randomness import Ids, Ints, Randomness, Values, choose_weighted
 from textveil.session import Session
 from textveil.table import EmbeddingTable, Metric
+from textveil_bench.examples import DataSet, Example
 from textveil_bench.measure import annotate_measure
 
 # ---- a table ---------------------------------------------------------------------------------------------------------
@@ -207,6 +208,22 @@ def same_length(case: Case) -> Iterator[Outcome]:
     same = np.array([float(len(one) == len(other)) for one, other in pairs])
     yield Outcome(
         source="same-length", metric="same length", where=np.arange(len(same)), values=same
+    )
+
+
+# ---- a data set ------------------------------------------------------------------------------------------------------
+
+
+def sky(*, split: str = "test") -> DataSet:
+    """Sentences about the sky, and what it is like."""
+    sentences = ("the sky is blue", "the sky is grey")
+    return DataSet(
+        name="sky",
+        split=split,
+        kind="classification",
+        fields=("sentence",),
+        labels=("fair", "foul"),
+        examples=tuple(Example(texts=(text,), label=i) for i, text in enumerate(sentences)),
     )
 
 

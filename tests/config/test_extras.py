@@ -30,7 +30,7 @@ from textveil.config import registry
 registry._find_points = lambda group, path: ()  # nor has another distribution registered anything
 
 for each in pkgutil.walk_packages(textveil.__path__, "textveil."):
-    if each.name not in ("textveil.__main__", "textveil.models.torch_networks"):  # foreign: the one that is for torch
+    if each.name not in ("textveil.__main__", "textveil.models.torch_networks", "textveil.evaluate.attack.context_network"):  # foreign: what is for torch
         try:
             importlib.import_module(each.name)
         except MissingExtra:  # an integration is for those who have the tool

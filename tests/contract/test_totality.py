@@ -60,6 +60,7 @@ def test_no_unknown_word_is_shown(
         ("codebook", "wordpiece"): ConfigError,
         ("santext+", "wordpiece"): ConfigError,
         ("mask-and-fill", "wordpiece"): ConfigError,
+        ("dp-mlm", "wordpiece"): ConfigError,
         ("cape", "wordpiece"): BudgetError if epsilon == 8 else None,
     }
     if expected := refused.get((name, unit)):

@@ -2,12 +2,15 @@
 
 import json
 import urllib.request
+from dataclasses import replace
 
 import pytest
 
 from textveil import cli
 from textveil.errors import ConfigError, EndpointError, InputError, TextveilWarning
+from textveil.models.answers import AnswerStore
 from textveil.models.endpoint import Endpoint
+from textveil.models.prompts import Prompt
 from textveil.models.repair import count_placeholders, extract, repair
 from textveil.pipeline.privatizer import Privatizer
 from textveil.session.state import Session
@@ -202,3 +205,38 @@ def test_a_failure_is_one_line_and_writes_nothing(run, tmp_path):
     assert err.count("\n") == 1
     assert CANARY not in err
     assert not (tmp_path / "out").exists()
+
+
+# ---- other wordings --------------------------------------------------------------------------------------------------
+
+
+def test_another_wording_is_sent_as_it_is_and_placeholders_are_asked_for(endpoint, journal):
+    prompt = Prompt(system="Mend.", user="Here: {text}", temperature=0.9, max_tokens=7)
+    before = len(journal())
+    repair(["plain words", "with <CARD_7>"], endpoint("upper"), prompt=prompt, attempts=1)
+    sent = {body["messages"][1]["content"]: body for body in journal()[before:]}
+    plain, marked = sent["Here: plain words"], sent["Here: with <CARD_7>"]
+    assert plain["messages"][0]["content"] == "Mend."
+    assert (plain["temperature"], plain["max_tokens"]) == (0.9, 7)
+    assert "<CARD_7> 1x" in marked["messages"][0]["content"]
+    assert "privacy program" not in str(sent)
+
+
+def test_the_verb_takes_a_file_of_prompts(capsys, openai_server, tmp_path):
+    path = tmp_path / "prompts.yaml"
+    given = ("repair", "a b", "--upstream", openai_server, "--model", "upper", "--prompts")
+    path.write_text("repair: {user: 'so: {text}'}", encoding="utf-8")
+    assert cli.main([*given, str(path)]) == 0
+    assert capsys.readouterr().out == "SO: A B\n"
+    path.write_text("evaluator: {}", encoding="utf-8")
+    assert cli.main([*given, str(path)]) == 2
+    assert "must have an entry repair" in capsys.readouterr().err
+
+
+def test_an_attempt_that_failed_is_not_taken_from_what_is_kept(endpoint, tmp_path):
+    store = AnswerStore.open(tmp_path / "answers")
+    asked = replace(endpoint("drops-once"), answers=store)
+    assert repair(["kept <IBAN_9> here"], asked) == ["kept <IBAN_9> here"]
+    assert store.read_counts().sent == 2
+    assert repair(["kept <IBAN_9> here"], asked) == ["kept <IBAN_9> here"]
+    assert (store.read_counts().sent, store.read_counts().kept) == (2, 2)

@@ -281,7 +281,7 @@ def test_force_deletes_files_of_tables_only(source, folder, tmp_path):
     shutil.rmtree(folder)
     folder.mkdir()
     (folder / "table.json").write_text("{}")
-    kept("it must be of version 1, got None")
+    kept("it must be of version 1 or 2, got None")
 
 
 class Stop(BaseException):
@@ -486,7 +486,8 @@ def test_foreign_manifests(folder):
     path = folder / "table.json"
     whole = json.loads(path.read_text("utf-8"))
     for foreign, says in (
-        ({**whole, "textveil table": 2}, "must be of version 1, got 2"),
+        ({**whole, "textveil table": 3}, "must be of version 1 or 2, got 3"),
+        ({**whole, "textveil table": 2}, "is damaged"),
         ({**whole, "name": "other"}, "damaged, or not from textveil"),
         (
             {**whole, "files": {**whole["files"], "../x": {"bytes": 0, "sha256": ""}}},

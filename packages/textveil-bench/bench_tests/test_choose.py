@@ -12,10 +12,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.fixtures import Opaque
 
-from textveil.config import resolve
+from textveil.config import registry, resolve
 from textveil.errors import BudgetError, ConfigError, UnknownName
+from textveil.evaluate.attack import sampled_channel
 from textveil.evaluate.attack.learned import Learned
+from textveil.mechanism import papers
 from textveil.pipeline import Privatizer
 from textveil.table import load_table
 from textveil_bench import run as runs
@@ -249,6 +252,36 @@ def test_words_that_pass_are_named_and_placeholders_are_not():
     assert passed.words.tolist() == [2.0] * 3
     assert (passed.hits[TOP_1] >= 1).all()
     assert (passed.hits[TOP_10] >= passed.hits[TOP_1]).all()
+
+
+def blur() -> Opaque:
+    """Draws as `rankcape` does; nothing else of it is known."""
+    return Opaque(papers.rankcape())
+
+
+@pytest.mark.slow
+def test_a_mechanism_that_only_draws_is_compared_with_the_others(
+    comparison, rows, tmp_path, monkeypatch
+):
+    entry = registry.Entry(target=f"{__name__}:blur", summary="draws")
+    monkeypatch.setitem(registry.MECHANISMS, "blur", entry)
+    monkeypatch.setattr(sampled_channel, "MAX_RANKED_ROWS", 1)  # ranks take most of the time
+    drawn = replace(comparison.entries[0], name="blur", set={"mechanism.name": "blur"})
+    small = replace(comparison, entries=(drawn,), seeds=(1,), maps=())
+    sampled = run(small, tmp_path, places=runs.Folders())
+    budget, known = (
+        next(
+            row["levels"][0][1]
+            for row in some
+            if row["stage"] == "tuned" and row["family"] == family
+        )
+        for some, family in ((sampled, "blur"), (rows, "rankcape"))
+    )
+    assert budget == pytest.approx(known, rel=0.4), "a similar budget for the same risk"
+    (risk,) = [
+        row["risk"] for row in sampled if row["stage"] == "judged" and row["family"] == "blur"
+    ]
+    assert "estimated from" in risk["note"]
 
 
 # ---- judges ----------------------------------------------------------------------------------------------------------

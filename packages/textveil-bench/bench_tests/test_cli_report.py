@@ -1,5 +1,6 @@
 """The verb: a page from files and folders, and one line for whatever is wrong."""
 
+import csv
 import html
 import json
 
@@ -64,7 +65,11 @@ def test_a_page_of_a_folder(capsys, folder, tmp_path):
     assert "sst2" in content
     assert "squad" not in content
     assert "The <mark>tower</mark> was closed." in content
-    assert {path.suffix for path in figures.iterdir()} == {".png", ".svg"}
+    assert {path.suffix for path in figures.iterdir()} == {".png", ".svg", ".csv"}
+    for path in figures.glob("*.csv"):
+        head, *lines = csv.reader(path.read_text(encoding="utf-8").splitlines())
+        assert lines
+        assert {len(line) for line in lines} == {len(head)}
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err == "Written to a.html: a page of 8 cells.\n"

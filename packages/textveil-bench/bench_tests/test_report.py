@@ -535,9 +535,9 @@ def test_figures_as_files(tmp_path):
         found, figures=tmp_path, progress=lambda step, done, total: told.append((step, done, total))
     )
     names = sorted(path.name for path in tmp_path.iterdir())
-    count = len(names) // 2
+    count = len(names) // 3
     first = "001-against-each-attack-sst2-head-accuracy-against-bayes-exposed-unigram"
-    assert names[:2] == [f"{first}.png", f"{first}.svg"]
+    assert names[:3] == [f"{first}.csv", f"{first}.png", f"{first}.svg"]
     assert told == [("figures", i, count) for i in range(1, count + 1)]
     assert (tmp_path / names[0]).read_bytes().startswith(b"\x89PNG")
 

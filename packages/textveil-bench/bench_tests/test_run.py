@@ -123,10 +123,11 @@ def test_what_fails_on_one_cell_is_told_and_the_sweep_goes_on(sweep, tmp_path, m
     from textveil_bench.tasks.meaning import Meaning
 
     attack, judged = Neighbour.run, Meaning.score
+    subject = "the endpoint" if error is EndpointError else "the file"
 
     def fails(self, case, **how):
         yield from attack(self, case, **how)
-        raise error("the endpoint h.example\ngave no answer")
+        raise error(f"{subject} h.example\ngave no answer")
 
     def silent(self, data, trials):
         if trials[0].texts != trials[0].example.texts:
@@ -147,7 +148,7 @@ def test_what_fails_on_one_cell_is_told_and_the_sweep_goes_on(sweep, tmp_path, m
     }
     assert set(found) == {"identity", "mask", "uniform", "stencil"}
     row = found["stencil"]
-    assert row["not_run"]["neighbour"] == "the endpoint h.example gave no answer"
+    assert row["not_run"]["neighbour"] == f"{subject} h.example gave no answer"
     assert row["not_run"]["retention"] == "there is no measure"
     (name,) = (name for name in row["not_run"] if name.startswith("meaning"))
     assert row["not_run"][name] == "there is no judgement"
@@ -156,11 +157,12 @@ def test_what_fails_on_one_cell_is_told_and_the_sweep_goes_on(sweep, tmp_path, m
     )
     assert {"bayes", "cosine"} <= {each["source"] for each in row["scores"]}, "the others are there"
     assert score(found["identity"], "meaning", "cosine of texts")["value"] == pytest.approx(1)
-    assert [
+    kept = [
         each
         for each in compare.build_series(rows.read([tmp_path / "rows"]))
         if each.name == "stencil"
     ]
+    assert bool(kept) == (error is ConfigError), "an endpoint is asked again the next time"
 
 
 def test_wrong_options_of_judges_fail_before_anything_is_run(sweep, tmp_path, monkeypatch):

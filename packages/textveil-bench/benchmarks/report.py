@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import agents_page  # the files beside this one
+import papers_page
 import prompts_page
 import rowfiles
 import scoreboard_page
@@ -149,6 +150,7 @@ def fill(text: str, rows: list[dict[str, Any]]) -> str:
     )
 
 
+_PAPERS = re.compile(r"(<!-- papers (\w+) -->\n).*?(<!-- end of papers -->)", re.DOTALL)
 _KEPT = re.compile(r"(<!-- kept -->\n).*?(<!-- end of kept -->)", re.DOTALL)
 _DATA = re.compile(r"(<!-- profile data -->\n).*?(<!-- end of profile data -->)", re.DOTALL)
 
@@ -489,6 +491,9 @@ def compared(text: str) -> str:
     )
     text = _WHOLE_TEXTS.sub(
         lambda match: f"{match[1]}\n{whole_texts_page.TABLES[match[2]]()}\n{match[3]}", text
+    )
+    text = _PAPERS.sub(
+        lambda match: f"{match[1]}\n{papers_page.render(match[2])}\n{match[3]}", text
     )
     return _DOMAINS.sub(
         lambda match: f"{match[1]}\n{domains(*_columns(match[2]))}\n{match[3]}", text

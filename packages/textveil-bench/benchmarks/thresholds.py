@@ -1,7 +1,7 @@
 """Measures how near texts stay to their originals against STAMP's threshold tau: part of `make bench`.
 
 In: questions and paragraphs of SQuAD, in the folder of corpora that $TEXTVEIL_CORPORA names. Out: one rate at a time.
-Not here: the same for a user's own texts (`textveil sweep tau`).
+Not here: the same for a user's own texts (`textveil sweep --vary protect.tau=...`).
 
 The budgets are those of STAMP's section 3.1, 2:1:4:3 of a base, under von Mises-Fisher noise. At the paper's own base
 nearly every word survives on the default table, so the base is one at which some do.
@@ -17,6 +17,8 @@ from typing import Any
 
 TEXTS = 60
 BASE = 25.0
+TAUS = ("0.3", "0.4", "0.5", "0.6", "0.7")
+"""The thresholds of STAMP's figure 5."""
 
 
 def squad() -> tuple[list[str], list[str]]:
@@ -38,14 +40,14 @@ def squad() -> tuple[list[str], list[str]]:
 def measurements() -> Iterator[dict[str, Any]]:
     """Similarity and the share of important words for every threshold; the task is the question, or the text itself."""
     from textveil import Privatizer
-    from textveil_bench import tau
+    from textveil_bench.option_sweep import sweep_option
 
     texts, questions = squad()
     if not texts:
         return
     for task, queries in (("question", questions), ("self", None)):
 
-        def privatizer(tau: float, task: str = task) -> Privatizer:
+        def privatizer(tau: str, task: str = task) -> Privatizer:
             own = {} if task == "question" else {"task": "self"}
             return Privatizer(
                 "polar",
@@ -54,17 +56,17 @@ def measurements() -> Iterator[dict[str, Any]]:
                     "detectors": ["patterns", "tagger"],
                     "placeholders": ["none"],
                     "importance": "cosine",
-                    "tau": tau,
+                    "tau": float(tau),
                     **own,
                 },
                 groups={"budgets": "heuristic", "base": BASE},
                 seed=1,
             )
 
-        for row in tau.measure_thresholds(texts, privatizer, queries=queries):
+        for row in sweep_option(texts, privatizer, TAUS, queries=queries):
             shared = {
                 "data": "SQuAD dev",
-                "release": f"{task}, tau {row.tau:g}",
+                "release": f"{task}, tau {row.value}",
                 "n": row.texts,
                 "unit": "rate",
             }
@@ -76,7 +78,7 @@ def measurements() -> Iterator[dict[str, Any]]:
                 ("mean epsilon", row.budget, None, None),
             ):
                 yield {
-                    "what": f"thresholds, SQuAD dev, {task}, tau {row.tau:g}: {metric}",
+                    "what": f"thresholds, SQuAD dev, {task}, tau {row.value}: {metric}",
                     "metric": metric,
                     "value": value,
                     "low": low,

@@ -10,15 +10,25 @@ from collections.abc import Sequence
 
 from textveil.cli.console import exit_if_busy, note, run, say, wrap
 from textveil.cli.decorators import group, verb
-from textveil.cli.options import PRIVACY_OPTIONS, TypedOptions
+from textveil.cli.options import PRIVACY_OPTIONS, SHARED_OPTIONS, TypedOptions
 
-__all__ = ["PRIVACY_OPTIONS", "TypedOptions", "group", "main", "note", "say", "verb", "wrap"]
+__all__ = [
+    "PRIVACY_OPTIONS",
+    "SHARED_OPTIONS",
+    "TypedOptions",
+    "group",
+    "main",
+    "note",
+    "say",
+    "verb",
+    "wrap",
+]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line, and returns the exit code.
 
-    See `render_plain_page.run`.
+    See `console.run`.
 
     Args:
         arguments: what was typed after the program's name; None: this is the program, and ends when

@@ -7,6 +7,7 @@ asked (`models`).
 
 from contextlib import ExitStack
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -15,6 +16,7 @@ from textveil.cli import console, progress, session_options
 from textveil.cli.decorators import verb
 from textveil.cli.texts import Output
 from textveil.config.extras import require
+from textveil.errors import ConfigError
 from textveil.files import text_streams
 
 
@@ -162,6 +164,14 @@ def repair(
             help="The most attempts to get a text that keeps all placeholders.",
         ),
     ] = 2,
+    prompts: Annotated[
+        str | None,
+        typer.Option(
+            "--prompts",
+            metavar="FILE",
+            help="Your own wording: the entry repair of a YAML file of prompts.",
+        ),
+    ] = None,
     output: Output = None,
 ) -> None:
     """Let a language model make released texts read well. Never give it an original.
@@ -172,14 +182,23 @@ def repair(
     """
     text_streams.require_input(text)
     require("openai")
-    from textveil.models import Endpoint
+    from textveil.models import COHERENCE_PROMPT, Endpoint, Prompts
     from textveil.models import repair as repair_all
 
     endpoint = Endpoint(url=upstream, model=model)
+    prompt = None if prompts is None else Prompts.read(Path(prompts)).find("repair")
+    if prompts is not None and prompt is None:
+        raise ConfigError("--prompts must have an entry repair, and this file lacks it")
     with text_streams.open_texts(text, whole=whole, output=output) as source:
         texts, mark = list(source), source.mark
     with progress.show_bars(unit=" texts") as report:
-        repaired = repair_all(texts, endpoint, attempts=attempts, report=report)
+        repaired = repair_all(
+            texts,
+            endpoint,
+            attempts=attempts,
+            prompt=prompt or COHERENCE_PROMPT,
+            report=report,
+        )
     lines = not whole and not text_streams.is_text(text)
     with text_streams.open_output(output) as sink:
         sink.write("" if sink.terminal else mark)

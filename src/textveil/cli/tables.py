@@ -27,7 +27,8 @@ table = group(
     "textveil table build glove.840B.300d.txt -o glove --skip-broken",
     "textveil table build GoogleNews-vectors-negative300.bin.gz -o word2vec --limit 200000",
     "textveil table build rows.npy --vocabulary words.txt -o own --metric euclidean",
-    "textveil table build FacebookAI/roberta-base -o roberta",
+    "textveil table build gpt2",
+    "textveil table build FacebookAI/roberta-base -o roberta --unit word",
     on=table,
     name="build",
 )
@@ -37,16 +38,21 @@ def table_build(
         typer.Argument(
             metavar="SOURCE",
             help="Vectors of GloVe, word2vec (text or binary) or fastText, .npy, .npz or .safetensors, also inside .gz "
-            "or .zip; or the folder or hub id of a transformers model, for its input embeddings.",
+            "or .zip; or the folder or hub id of a transformers model, for its input embeddings; or a name of "
+            "`textveil table recipes` (write ./NAME for a file or folder of that name).",
             show_default=False,
         ),
     ],
     output: Annotated[
-        str,
+        str | None,
         typer.Option(
-            "-o", "--output", metavar="DIR", help="The folder to create.", show_default=False
+            "-o",
+            "--output",
+            metavar="DIR",
+            help="The folder to create. Default: the name of the recipe.",
+            show_default=False,
         ),
-    ],
+    ] = None,
     name: Annotated[
         str | None,
         typer.Option(
@@ -93,6 +99,15 @@ def table_build(
     limit: Annotated[
         int | None, typer.Option("--limit", metavar="N", help="Take only the first N words.")
     ] = None,
+    unit: Annotated[
+        str | None,
+        typer.Option(
+            "--unit",
+            metavar="word|wordpiece",
+            help="Of a model: all pieces of its tokenizer, which is kept with them, or only pieces "
+            "that are whole words. Default: wordpiece.",
+        ),
+    ] = None,
     skip_broken: Annotated[
         bool, typer.Option("--skip-broken", help="Skip and count words that a table cannot hold.")
     ] = False,
@@ -119,8 +134,15 @@ def table_build(
     """Convert word vectors into a table, a folder for --table. It appears when it is complete."""
     from typing import Any, cast
 
+    from textveil.errors import ConfigError
     from textveil.table import store, vectors
+    from textveil.table.recipes import RECIPES
 
+    if recipe := RECIPES.get(source):
+        source, output = recipe.find_source(), output or recipe.name
+        skip_broken = skip_broken or recipe.skip_broken
+    if output is None:
+        raise ConfigError("-o (--output) must name the folder to create, and is not set")
     with (
         text_streams.convert_signals(),
         vectors.open_vectors(
@@ -131,6 +153,7 @@ def table_build(
             limit=limit,
             skip_broken=skip_broken,
             zero_rows=metric == "euclidean",
+            unit=cast(Any, unit),
         ) as vector_source,
         progress.show_bars(_format_amount) as report,
     ):
@@ -153,6 +176,28 @@ def _format_amount(step: str, done: int) -> str:
     from rich.filesize import decimal
 
     return decimal(done) if step == "reading" else f"{done:,}"
+
+
+@verb(
+    "textveil table recipes",
+    "textveil table recipes --json",
+    on=table,
+    name="recipes",
+)
+def table_recipes(
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON array.")] = False,
+) -> None:
+    """List published vectors that `textveil table build` takes by name, with size and licence."""
+    from textveil.table.recipes import RECIPES
+
+    if as_json:
+        values = [{**vars(recipe), "command": recipe.command} for recipe in RECIPES.values()]
+        say(json.dumps(values, ensure_ascii=False))
+        return
+    for recipe in RECIPES.values():
+        say(f"{recipe.name:9} {recipe.vectors}: {recipe.shape}, {recipe.licence}")
+        say(f"{'':9} {recipe.url or f'hub: {recipe.source}'} ({recipe.size})")
+        say(f"{'':9} {recipe.command}")
 
 
 @verb(

@@ -32,7 +32,16 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 RegistryKind = Literal[
-    "table", "mechanism", "detector", "format", "attack", "measure", "protocol", "store", "command"
+    "table",
+    "mechanism",
+    "detector",
+    "format",
+    "attack",
+    "measure",
+    "dataset",
+    "protocol",
+    "store",
+    "command",
 ]
 REGISTRY_KINDS: tuple[RegistryKind, ...] = get_args(RegistryKind)
 
@@ -118,6 +127,31 @@ MECHANISMS: dict[str, Entry] = {
         summary="custext that leaves stop words unchanged: no guarantee for all words",
         parameter="nominal",
     ),
+    "mahalanobis": Entry(
+        target="textveil.mechanism.papers:mahalanobis",
+        summary="noise that follows the table's spread, then the nearest word",
+        parameter="eta",
+    ),
+    "vickrey": Entry(
+        target="textveil.mechanism.papers:vickrey",
+        summary="noise on the vector, then the nearest or second nearest word",
+        parameter="eta",
+    ),
+    "tem": Entry(
+        target="textveil.mechanism.papers:tem",
+        summary="a near word by distance, or any far word: truncated exponential",
+        parameter="c",
+    ),
+    "1-diffractor": Entry(
+        target="textveil.mechanism.papers:diffractor",
+        summary="a word some places away in a public list",
+        parameter="nominal",
+    ),
+    "dp-mlm": Entry(
+        target="textveil.mechanism.papers:dp_mlm",
+        summary="a word by a language model's clipped logits at its place",
+        parameter="nominal",
+    ),
     "rantext": Entry(
         target="textveil.mechanism.papers:rantext",
         summary="a word within a random radius, as InferDPT draws it: no guarantee",
@@ -179,6 +213,10 @@ ATTACKS: dict[str, Entry] = {
             "the best guess of an attacker who also learned from public texts which words "
             "occur together"
         ),
+    ),
+    "network": Entry(
+        target="textveil.evaluate.attack.network:NetworkAttack",
+        summary="as `learned`, with a small network trained on releases of the public texts",
     ),
 }
 
@@ -364,6 +402,11 @@ COMMANDS: dict[str, Entry] = {
         summary="Privatize, and show which words an attacker can name",
         panel="Privatize texts",
     ),
+    "paraphrase": Entry(
+        target="textveil.cli.paraphrase:paraphrase",
+        summary="Write texts anew with a local model, with an epsilon",
+        panel="Privatize texts",
+    ),
     "repair": Entry(
         target="textveil.cli.restore:repair",
         summary="Let a language model make a release read well",
@@ -389,6 +432,11 @@ COMMANDS: dict[str, Entry] = {
         summary="Show the configuration that results from the options",
         panel="Tables and names",
     ),
+    "new": Entry(
+        target="textveil.cli.new:new",
+        summary="Start a package with a mechanism or detector of your own",
+        panel="Tables and names",
+    ),
 }
 
 BUILT_IN: dict[RegistryKind, dict[str, Entry]] = {
@@ -398,6 +446,7 @@ BUILT_IN: dict[RegistryKind, dict[str, Entry]] = {
     "format": FORMATS,
     "attack": ATTACKS,
     "measure": {},
+    "dataset": {},
     "protocol": PROTOCOLS,
     "store": STORES,
     "command": COMMANDS,
@@ -415,6 +464,21 @@ BENCH_NAMES: Mapping[RegistryKind, tuple[str, ...]] = {
         "window",
     ),
     "measure": ("bleu", "cosine", "mapping", "oov", "perplexity", "retention", "rouge-l"),
+    "dataset": (
+        "ag_news",
+        "fantasy",
+        "mmlu",
+        "opinions",
+        "prompts",
+        "qnli",
+        "sentences",
+        "squad",
+        "sst2",
+        "subjects",
+        "swag",
+        "wikitext",
+        "yelp",
+    ),
     "command": (
         "attack",
         "audit",

@@ -24,7 +24,8 @@ class WordsOptions:
     """Options for splitting text into words, and for unknown words.
 
     Attributes:
-        unit: "word", or "wordpiece" for the pieces of a Hugging Face tokenizer.
+        unit: "word", or "wordpiece" for the pieces of a Hugging Face tokenizer; "auto" is what the
+            table holds.
         casing: "lower" releases lower-cased words; "copy" copies each word's casing, and the mask
             records it.
         stopwords: "pass" releases words on the public list as they are; "protect" privatizes them
@@ -41,10 +42,11 @@ class WordsOptions:
             pseudonymization by a random table. Words can then be told by how often they occur, and
             what all releases together spend is epsilon times the number of distinct words. Needs
             `consistent`, and sessions in a database (`SQLStore`).
-        tokenizer: a folder, tokenizer.json file or hub id; only for the unit "wordpiece".
+        tokenizer: a folder, tokenizer.json file or hub id; only for the unit "wordpiece". Without
+            one it is the table's own.
     """
 
-    unit: Literal["word", "wordpiece"] = "word"
+    unit: Literal["auto", "word", "wordpiece"] = "auto"
     casing: Literal["lower", "copy"] = "lower"
     stopwords: Literal["pass", "protect"] = "pass"
     oov: Literal["surrogate", "placeholder", "error", "keep", "uniform", "drop"] = "surrogate"

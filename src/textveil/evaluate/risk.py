@@ -53,8 +53,10 @@ from textveil.evaluate.attack.expected import compute_success, compute_word_succ
 from textveil.evaluate.attack.posterior import rank_candidates
 from textveil.evaluate.log_math import compute_log_sum
 from textveil.mechanism import Contextual, Layout, Windowed
+from textveil.pipeline import resolve_unit
 from textveil.protect import PUBLIC
 from textveil.randomness import Flags, Ids, Randomness, SystemRandomness, Values
+from textveil.table import load_table
 from textveil.text import Kind, Released
 
 REDRAW_WARNING = (
@@ -159,10 +161,18 @@ class Risk:
         }
 
 
+def _has_pieces(config: Config) -> bool:
+    """Says whether words are drawn piece by piece."""
+    if config.words.unit != "auto":
+        return config.words.unit == "wordpiece"
+    table = load_table(config.table.name, metric=config.table.metric, device=config.table.device)
+    return resolve_unit(config.words, table).unit == "wordpiece"
+
+
 def check_risk_options(config: Config, prior: str | None = None) -> PriorName:
     """Refuses options that have no risk view.
 
-    From the options alone: no table and no model is loaded.
+    From the options and the words of the table alone: no model is loaded.
 
     Args:
         config: what the texts are to be privatized with.
@@ -180,7 +190,7 @@ def check_risk_options(config: Config, prior: str | None = None) -> PriorName:
     cases.check_options(config.words, randomised=config.protect.labels == "randomised")
     mechanism = registry.load("mechanism", config.mechanism.name)(**config.mechanism.options)
     is_mixing = isinstance(mechanism, Windowed) and mechanism.mix.L > 1
-    if name == "context" and (is_mixing or config.words.unit == "wordpiece"):
+    if name == "context" and (is_mixing or _has_pieces(config)):
         if prior is not None:
             raise ConfigError(
                 "the prior `context` needs whole words released one by one: use unigram or uniform"

@@ -12,6 +12,7 @@ from typing import Literal, Self
 
 import numpy as np
 
+from textveil.errors import ConfigError
 from textveil.randomness import Values
 
 ClaimKind = Literal["metric", "ldp", "none"]
@@ -72,7 +73,7 @@ class Claim:
         view: for projected rows, the number of axes of the diameter ("in 32 axes").
         draws: whether anything is drawn at random.
         parameter: the mechanism's parameter, by its name in the papers.
-        reason: the reason of the kind `none`.
+        reason: the reason of the kind `none`, which must have one.
         assumptions: the assumptions of the proof, in addition to the mask.
         caveats: cautions for comparing numbers.
         restricted: a promise for some pairs of words only.
@@ -104,6 +105,13 @@ class Claim:
     nested: str = ""
     found: str = ""
     alone: bool = False
+
+    def __post_init__(self) -> None:
+        if self.kind == "none" and not self.reason.strip():
+            raise ConfigError(
+                f"the claim of {self.mechanism} is of kind none and must have a reason: set reason"
+                " to words that go on from 'no finite bound holds, because'"
+            )
 
     def convert_to_ldp(self) -> Self:
         """Returns the same claim as local DP.

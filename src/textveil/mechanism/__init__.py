@@ -48,6 +48,7 @@ from textveil.mechanism.reserved_identifiers import RESERVED_TYPES, find_range
 from textveil.mechanism.rule import Exponential
 from textveil.mechanism.select import Placeholder, Select, compute_exact_loss
 from textveil.mechanism.staircase import Staircase
+from textveil.mechanism.token_draw import TokenDraw, find_temperature
 from textveil.mechanism.utility import Distance, Hybrid
 from textveil.mechanism.window import SINKHORN_ROUNDS, Mixing, Window
 
@@ -90,6 +91,7 @@ __all__ = [
     "Select",
     "Staircase",
     "SubsetSelection",
+    "TokenDraw",
     "VonMisesFisher",
     "Window",
     "Windowed",
@@ -104,6 +106,7 @@ __all__ = [
     "compute_losses",
     "entropy",
     "find_range",
+    "find_temperature",
     "has_bypass_rule",
     "unwrap_books",
     "wrap_books",

@@ -6,6 +6,8 @@ Not here: the samplers (`samplers`), the mixing of words (`window`), and the sum
 (`Mixing.spend`).
 """
 
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Annotated, ClassVar, Literal, Protocol
 
 import numpy as np
@@ -26,6 +28,9 @@ from textveil.randomness import (
 from textveil.table import EmbeddingTable
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+EIGEN_TOLERANCE = 1e-9
+"""Relative error that is allowed for computed eigenvalues, on the safe side."""
 
 NoiseName = Literal["multivariate-laplace", "coordinate-laplace", "von-mises-fisher"]
 """Textbook laws of noise."""
@@ -354,6 +359,118 @@ class VonMisesFisher:
         densities: Floats = (noisy / lengths) @ centres.T
         densities *= parameter
         return densities
+
+
+@make_options()
+class Mahalanobis:
+    """Noise of density proportional to exp(-eta |z|_M): longer where the table's rows spread.
+
+    |z|_M^2 = z^T (lambda S + (1 - lambda) I)^-1 z, with S the covariance of the table's rows,
+    scaled to a trace of d. A draw is multivariate Laplace noise times the root of that matrix.
+    Costs eta per unit of |.|_M, sharp, and eta / root of the matrix's smallest eigenvalue per unit
+    of Euclidean distance.
+
+    Args:
+        eta: the parameter of all rows; without it, it follows from epsilon.
+        lambda_M: the weight of the covariance; 0 is `MultivariateLaplace`.
+
+    Source: Xu et al. 2020, "A differentially private text perturbation method using regularized
+    Mahalanobis metric".
+    """
+
+    eta: Positive | None = None
+    lambda_M: Annotated[float, Field(ge=0, lt=1)] = 0.2  # noqa: N815 (the paper's name)
+    parameter_name: ClassVar[str | None] = "eta"
+    law: ClassVar[NoiseName | None] = None
+    radius: ClassVar[float | None] = None
+
+    @property
+    def setting(self) -> float | None:  # noqa: D102
+        return self.eta
+
+    def check(self, table: EmbeddingTable, *, mixed: bool) -> None:  # noqa: D102
+        return
+
+    def get_metric(self, table: EmbeddingTable) -> str:  # noqa: D102
+        return table.metric
+
+    def get_diameter(self, table: EmbeddingTable) -> float:  # noqa: D102
+        return table.diameter
+
+    def compute_rate(self, table: EmbeddingTable, parameter: Values, *, mixed: bool) -> Values:  # noqa: D102
+        return parameter * table.lipschitz / self._get_shape(table).shortest
+
+    def compute_parameter(self, table: EmbeddingTable, rate: Values, *, mixed: bool) -> Values:  # noqa: D102
+        return rate / table.lipschitz * self._get_shape(table).shortest
+
+    def compute_local_dp_cap(self, table: EmbeddingTable, parameter: Values) -> Values:
+        """Returns eta times a bound on the largest |.|_M between two rows, [m]."""
+        return parameter * self._get_shape(table).reach
+
+    def sample(  # noqa: D102
+        self, draws: Draws, table: EmbeddingTable, centres: Values, rows: Ints, parameter: Values
+    ) -> Values:
+        noise = multivariate_laplace(draws, parameter, table.dimension)
+        return centres + noise @ self._get_shape(table).root
+
+    def log_density(
+        self, table: EmbeddingTable, noisy: Floats, centres: Floats, parameter: float
+    ) -> Floats:
+        """Returns ln of the density around centres [k, d], [m, k].
+
+        At noisy vectors [m, d], up to a constant of the parameter.
+        """
+        inverse = self._get_shape(table).inverse
+        noisy, centres = ((rows @ inverse).astype(rows.dtype) for rows in (noisy, centres))
+        return MultivariateLaplace().log_density(table, noisy, centres, parameter)
+
+    def _get_shape(self, table: EmbeddingTable) -> "_Shape":
+        return _compute_shape(table, self.lambda_M)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Shape:
+    """A root of lambda S + (1 - lambda) I, and lengths in it.
+
+    Attributes:
+        root: float64 [d, d], symmetric; `inverse` is its inverse.
+        shortest: the root's smallest eigenvalue.
+        reach: a bound on |x - x'|_M of any two rows.
+    """
+
+    root: Values
+    inverse: Values
+    shortest: float
+    reach: float
+
+
+@lru_cache(maxsize=8)
+def _compute_shape(table: EmbeddingTable, weight: float) -> _Shape:
+    """Computes the root for a table: two passes over its rows, and eigenvectors."""
+    total, products = np.zeros(table.dimension), np.zeros((table.dimension, table.dimension))
+    for slab in table.yield_slabs():
+        total += slab.sum(axis=0, dtype=np.float64)
+    mean = total / len(table)
+    for slab in table.yield_slabs():
+        centred = slab.astype(np.float64) - mean
+        products += centred.T @ centred
+    trace = float(np.trace(products))
+    covariance = products * (table.dimension / trace) if trace > 0 else np.eye(table.dimension)
+    eigenvalues, vectors = np.linalg.eigh(
+        weight * covariance + (1 - weight) * np.eye(table.dimension)
+    )
+    lengths = np.sqrt(np.maximum(eigenvalues, 1 - weight))
+    inverse: Values = (vectors / lengths) @ vectors.T
+    radius = max(
+        float(np.linalg.norm((slab.astype(np.float64) - mean) @ inverse, axis=1).max())
+        for slab in table.yield_slabs()
+    )
+    return _Shape(
+        root=(vectors * lengths) @ vectors.T,
+        inverse=inverse,
+        shortest=float(lengths.min()) * (1 - EIGEN_TOLERANCE),
+        reach=2 * radius * (1 + EIGEN_TOLERANCE),
+    )
 
 
 def _find_largest_kappa(dimension: int, target: Values) -> Values:

@@ -9,31 +9,38 @@ from typing import Literal, get_args
 
 from textveil.errors import UnknownName
 from textveil.mechanism.buckets import BucketRule
+from textveil.mechanism.chain import WordChain
 from textveil.mechanism.confined import Ball, Confined, NearestLists, SensitiveList
 from textveil.mechanism.context import Context, ContextMode
 from textveil.mechanism.fill import Fill
+from textveil.mechanism.masked_draw import MaskedDraw
 from textveil.mechanism.noise import (
     CoordinateLaplace,
+    Mahalanobis,
     MultivariateLaplace,
     NoiseName,
     NoNoise,
     VonMisesFisher,
 )
-from textveil.mechanism.perturb import Perturb
-from textveil.mechanism.rule import Exponential
+from textveil.mechanism.perturb import Decode, Perturb
+from textveil.mechanism.rule import Exponential, TruncatedExponential
 from textveil.mechanism.select import Placeholder, Select
 from textveil.mechanism.staircase import Staircase
 from textveil.mechanism.utility import Distance, Hybrid
+from textveil.mechanism.vickrey import Vickrey
 from textveil.mechanism.window import Window
 from textveil.table import Metric
 
 
-def noise(*, eta: float | None = None, project: int | None = None) -> Perturb:
+def noise(
+    *, eta: float | None = None, project: int | None = None, decode: Decode = "metric"
+) -> Perturb:
     """Multivariate Laplace noise on each word's vector; the nearest word is released.
 
     A word's vector gets noise of density proportional to exp(-eta |z|): a Gamma(d, 1/eta) radius
     times a uniform direction. The nearest word of the table is released. `project` runs it in that
     many principal axes of the public table, which keeps the constant and more of the meaning.
+    `decode` cosine takes the nearest word by cosine on raw rows, too.
 
     Guarantee:
         metric DP, epsilon = eta per unit of chord distance (Euclidean for raw rows), sharp for the
@@ -48,7 +55,7 @@ def noise(*, eta: float | None = None, project: int | None = None) -> Perturb:
     Source:
         Feyisetan et al. 2020 (WSDM); Qu et al. 2021; NOISE in d-chi-STENCIL, section 3.2.
     """
-    return Perturb(name="noise", noise=MultivariateLaplace(eta=eta), project=project)
+    return Perturb(name="noise", noise=MultivariateLaplace(eta=eta), project=project, decode=decode)
 
 
 def stencil(
@@ -60,6 +67,7 @@ def stencil(
     balanced: bool = False,
     exclude_original: bool = False,
     project: int | None = None,
+    decode: Decode = "metric",
 ) -> Perturb:
     """Each word's vector is mixed with its neighbours' by a Gaussian window; no noise.
 
@@ -86,6 +94,7 @@ def stencil(
         noise=NoNoise(),
         exclude_original=exclude_original,
         project=project,
+        decode=decode,
     )
 
 
@@ -100,13 +109,14 @@ def d_chi_stencil(
     noise: NoiseName = "multivariate-laplace",
     exclude_original: bool = False,
     project: int | None = None,
+    decode: Decode = "metric",
 ) -> Perturb:
     """Neighbouring words are mixed by a Gaussian window, noise is added, the nearest word is released.
 
     Released row i is sum_j f_ij e(x_j) + noise(eta_i), decoded to the nearest word. Odd L puts the
     top weight on the word itself; even L shares it between the word and one neighbour (`side`),
     which caps what can be kept. `noise` takes any noise; for coordinate-laplace `eta` is its
-    nominal, for von-mises-fisher its kappa.
+    nominal, for von-mises-fisher its kappa. `decode` cosine is the paper's on raw rows.
 
     Guarantee:
         metric DP with epsilon_j = sum over released rows i of eta_i f_ij per unit of chord
@@ -141,7 +151,68 @@ def d_chi_stencil(
         noise=noise_part,
         exclude_original=exclude_original,
         project=project,
+        decode=decode,
     )
+
+
+def mahalanobis(
+    *, eta: float | None = None, lambda_M: float = 0.2, project: int | None = None
+) -> Perturb:
+    """Noise that is longer where the table's vectors spread; the nearest word is released.
+
+    The multivariate Laplace noise of `noise` is multiplied by the root of lambda_M S + (1 -
+    lambda_M) I, S being the covariance of the table's vectors, scaled to the trace of I. Words in
+    sparse regions change more often than under `noise`.
+
+    Guarantee:
+        metric DP, epsilon = eta / s per unit of the table's distance, s the root's smallest
+        eigenvalue; sharp for the vectors. Local DP at most eta times the largest regularized
+        Mahalanobis distance.
+
+    Caveats:
+        The paper's epsilon is eta, per unit of the Mahalanobis distance: another unit. It names no
+        constant for the table's own distance.
+
+    Source:
+        Xu, Aggarwal, Feyisetan and Teissier 2020 (PrivateNLP).
+    """
+    return Perturb(
+        name="mahalanobis", noise=Mahalanobis(eta=eta, lambda_M=lambda_M), project=project
+    )
+
+
+def vickrey(
+    *,
+    eta: float | None = None,
+    t: float = 0.5,
+    noise: Literal["multivariate-laplace", "mahalanobis"] = "multivariate-laplace",
+    lambda_M: float = 0.2,
+    project: int | None = None,
+) -> Vickrey:
+    """Noise on each word's vector; the nearest or the second nearest word is released.
+
+    At distances a <= b the second nearest is released with probability t a / (t a + (1 - t) b): t 0
+    is `noise` (or `mahalanobis`), t 1 always takes the second. Near its own vector a word gives way
+    to a neighbour more often.
+
+    Guarantee:
+        metric DP as for the noise: what is chosen depends on the noisy vector only.
+
+    Caveats:
+        t adds nothing to the guarantee. An attacker who knows t reads the second nearest word as
+        well as the first; that the word itself comes out less often is no privacy by itself.
+
+    Source:
+        Xu, Aggarwal, Feyisetan and Teissier 2021 (PrivateNLP).
+    """
+    part = (
+        MultivariateLaplace(eta=eta)
+        if noise == "multivariate-laplace"
+        else Mahalanobis(eta=eta, lambda_M=lambda_M)
+    )
+    if noise not in ("multivariate-laplace", "mahalanobis"):
+        raise UnknownName("noise", noise, ("multivariate-laplace", "mahalanobis"))
+    return Vickrey(noise=part, t=t, project=project)
 
 
 def polar(
@@ -179,7 +250,10 @@ def polar(
 
 
 def laplace(
-    *, nominal: float | None = None, calibration: Literal["honest", "paper"] = "honest"
+    *,
+    nominal: float | None = None,
+    calibration: Literal["honest", "paper"] = "honest",
+    decode: Decode = "metric",
 ) -> Perturb:
     """Independent Laplace noise on every coordinate; the nearest word is released.
 
@@ -201,7 +275,9 @@ def laplace(
         the Laplace baseline of STAMP, section 5.2.
     """
     return Perturb(
-        name="laplace", noise=CoordinateLaplace(nominal=nominal, calibration=calibration)
+        name="laplace",
+        noise=CoordinateLaplace(nominal=nominal, calibration=calibration),
+        decode=decode,
     )
 
 
@@ -230,6 +306,57 @@ def exponential(
         (Yue et al. 2021).
     """
     return Select(name="exponential", rule=Exponential(c=c, calibration=calibration))
+
+
+def tem(*, c: float | None = None, gamma: float | None = None, beta: float = 0.001) -> Select:
+    """Draws a word with weight exp(-c distance); all words beyond gamma weigh the same.
+
+    It is the law of the paper's algorithm (Gumbel noise on the scores of near words and on one
+    score for all others), drawn exactly. gamma follows from beta: the largest probability of all
+    words beyond it together.
+
+    Guarantee:
+        metric DP in the table's distance, epsilon = 2c; local DP 2c gamma; plus 8.7e-7 for
+        rounding.
+
+    Caveats:
+        The paper's claim holds. Distances are capped where c * distance exceeds 20 or c * gamma. In
+        high dimensions most words are beyond gamma, so that a word that changes becomes any word.
+
+    Source:
+        TEM (Carvalho, Vasiloudis, Feyisetan and Wang 2021).
+    """
+    return Select(name="tem", rule=TruncatedExponential(c=c, gamma=gamma, beta=beta))
+
+
+def diffractor(
+    *,
+    nominal: float | None = None,
+    method: Literal["geometric", "TEM"] = "geometric",
+    gamma: int = 5,
+    lists: int = 1,
+) -> WordChain:
+    """Moves each word along a public list in which neighbours are alike.
+
+    The list goes from a word to the nearest word that it does not hold yet. `geometric` adds
+    two-sided geometric noise to the word's place; `TEM` draws one of the places nearer than gamma,
+    or any other. A place k further away is exp(-nominal k) times as likely, or with TEM exp(-nominal
+    min(k, gamma) / 2) times.
+
+    Guarantee:
+        local DP, nominal (V - 1) for geometric, nominal gamma for TEM; between two words at most 10
+        places apart in every list at most 10 nominal. The paper's claim, nominal per place, holds.
+
+    Caveats:
+        Distance in the list is not distance of meaning: neighbours of a word may be thousands of
+        places away. The authors' package takes lists of five embeddings, and draws with a generator
+        that is seeded with 42 unless told otherwise, so that its draws are no secret. It leaves stop
+        words and unknown words as they are; here that is up to words.stopwords and words.oov.
+
+    Source:
+        1-Diffractor (Meisenbacher, Chevli and Matthes 2024), and the package dp-diffractor.
+    """
+    return WordChain(nominal=nominal, method=method, gamma=gamma, lists=lists)
 
 
 def santext(*, c: float | None = None, calibration: Literal["exact", "paper"] = "paper") -> Select:
@@ -500,6 +627,35 @@ def rankcape(
         utility=utility,
         rule=Staircase(sizes=(k,) if sizes is None else sizes, heights=heights),
     )
+
+
+def dp_mlm(
+    *,
+    nominal: float | None = None,
+    concat: bool = True,
+    floor: float | None = None,
+    bound: float | None = None,
+    model: str | None = None,
+) -> MaskedDraw:
+    """A masked language model that reads the private text draws every word, from clipped logits.
+
+    A word has a weight of exp(nominal clip(logit, floor, bound) / (2 (bound - floor))). With
+    `concat` the model reads the original text first, and then a copy with the gap.
+
+    Guarantee:
+        local DP, nominal for each draw. Every draw looks at the whole text: with n protected words
+        each spends n nominal. --epsilon is that sum.
+
+    Caveats:
+        The paper states nominal per word, and n nominal for a text. A word is in n draws, so that
+        its own loss is the sum, too. The authors' package draws with numpy's global generator,
+        which protects against nobody who learns its state; stop words and punctuation pass there.
+        Here no separator stands between the text and its copy.
+
+    Source:
+        DP-MLM (Meisenbacher, Chevli, Vladika and Matthes 2024), and the package dpmlm.
+    """
+    return MaskedDraw(nominal=nominal, concat=concat, floor=floor, bound=bound, model=model)
 
 
 def mask_and_fill(

@@ -6,7 +6,7 @@ Not here: the parts (`window`, `noise`) and their names in the papers (`papers`)
 """
 
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import Field
@@ -17,6 +17,7 @@ from textveil.guarantee import FLOATING_POINT, Claim
 from textveil.mechanism.block import Block, Layout
 from textveil.mechanism.noise import (
     CoordinateLaplace,
+    Mahalanobis,
     MultivariateLaplace,
     NoiseName,
     NoNoise,
@@ -26,6 +27,13 @@ from textveil.mechanism.noise import (
 from textveil.mechanism.window import Mixing, Window
 from textveil.randomness import Draws, Floats, Ids, Randomness, Values
 from textveil.table import EmbeddingTable
+
+Decode = Literal["metric", "cosine"]
+
+COSINE_NOTE = (
+    "the released word is the nearest by cosine to the noisy vector, which is post-processing: the "
+    "noise and the bound are in {metric} distance"
+)
 
 CHUNK_POSITIONS = 4096
 """Positions that are mixed, noised and decoded together.
@@ -51,14 +59,17 @@ class Perturb:
         noise: the noise.
         project: run on the table's k principal axes; None for the whole table.
         exclude_original: never release the word itself. This makes any mechanism's loss infinite.
+        decode: what the nearest word is nearest by: the table's "metric", or the "cosine", which
+            differs on raw rows.
         caveats: part of every statement.
     """
 
     name: str
     mix: Window = Window()
-    noise: NoNoise | MultivariateLaplace | CoordinateLaplace | VonMisesFisher
+    noise: NoNoise | MultivariateLaplace | CoordinateLaplace | VonMisesFisher | Mahalanobis
     project: Annotated[int, Field(ge=1, strict=True)] | None = None
     exclude_original: bool = False
+    decode: Decode = "metric"
     caveats: tuple[str, ...] = ()
 
     def get_view(self, table: EmbeddingTable) -> EmbeddingTable:
@@ -74,7 +85,7 @@ class Perturb:
                 )
             table = table.project(self.project, renormalize=isinstance(self.noise, VonMisesFisher))
         self.noise.check(table, mixed=self._is_mixing)
-        return table
+        return table.decode_by_cosine() if self.decode == "cosine" else table
 
     @property
     def _is_mixing(self) -> bool:
@@ -97,10 +108,17 @@ class Perturb:
                 f"the radius costs epsilon {self.radius:g} over the table and cannot change the "
                 "released word"
             )
+        if view.by_cosine:
+            caveats.append(COSINE_NOTE.format(metric=self.noise.get_metric(view)))
         caveats.extend(list_lengthening_caveats(view))
+        options = dump_options(self)
+        if (
+            self.decode == "metric"
+        ):  # repeatable draws follow from the options: an older law is left as it was
+            del options["decode"]
         return Claim(
             mechanism=self.name,
-            options=dump_options(self),
+            options=options,
             kind="none" if reason else "metric",
             metric=self.noise.get_metric(view),
             table=view.root.name,
@@ -143,6 +161,14 @@ class Perturb:
         return self.mix.get_matrix(layout).spend(
             self.noise.compute_rate(self.get_view(table), parameter, mixed=self._is_mixing)
         )
+
+    def compute_local_dp_cap(
+        self, table: EmbeddingTable, layout: Layout, parameter: Values
+    ) -> Values:
+        """Returns what the noise's own shape bounds, for a word alone; else infinite."""
+        if not isinstance(self.noise, Mahalanobis) or self._is_mixing or self.exclude_original:
+            return np.full(len(parameter), np.inf)
+        return self.noise.compute_local_dp_cap(self.get_view(table), parameter)
 
     def privatize(
         self, table: EmbeddingTable, block: Block, parameter: Values, *, rng: Randomness

@@ -156,7 +156,11 @@ class Exponential:
             which = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
             representatives = order[bounds[:-1]]
             upper, sums = _compute_upper_weights(
-                table, rows[representatives], c[representatives], among
+                table,
+                rows[representatives],
+                c[representatives],
+                among,
+                self.compute_exponent_cap(len(table), c[representatives]),
             )
             for start in range(0, len(part), ROWS_AT_ONCE):
                 chunk, lines = (
@@ -170,7 +174,7 @@ class Exponential:
         all_rows = np.arange(len(table))
         for i in np.flatnonzero(candidates < 0).tolist():
             distances = table.pairs.compute_distances(np.full(len(table), rows[i]), all_rows)
-            weights = self.compute_weights(distances[None], c[[i]])
+            weights = self.compute_weights(self._cut(distances[None], c[[i]], len(table)), c[[i]])
             if among is not None:
                 weights *= among
             candidates[i] = choose_weighted(draws.select(np.arange(len(rows)) == i), weights)[0]
@@ -218,8 +222,9 @@ class Exponential:
             upper_weight = blocks[block, place].astype(np.int64)
             remainder -= inside[lines, place] - upper_weight
             candidate = (block % width) * BLOCK_CANDIDATES + place
+            distances = table.pairs.compute_distances(rows[open_rows], candidate)[:, None]
             weight = self.compute_weights(
-                table.pairs.compute_distances(rows[open_rows], candidate)[:, None], c[open_rows]
+                self._cut(distances, c[open_rows], len(table)), c[open_rows]
             )[:, 0]
             # Accepting by weight / (upper weight) is exact only where that is at most 1.
             if (weight > upper_weight << shift).any():
@@ -237,11 +242,22 @@ class Exponential:
 
     def log_probs(self, distances: Values, c: Values) -> Values:
         """Returns ln P(y | x) of the integer weights, float64 [m, V]."""
-        weights = self._compute_weights(distances, c)
+        weights = self._compute_weights(self._cut(distances, c, distances.shape[1]), c)
         totals = weights.sum(axis=1, keepdims=True)
         law = np.log(weights, out=weights)
         law -= np.log(totals)
         return law
+
+    def compute_exponent_cap(self, size: int, c: Values) -> Values:
+        """Returns the largest c times distance that counts, [m].
+
+        In a table of `size` words.
+        """
+        return np.full(len(c), EXPONENT_CAP)
+
+    def _cut(self, distances: Values, c: Values, size: int) -> Values:
+        """Cuts distances [m, k] where a rule does so before the common cap."""
+        return distances
 
     def _compute_weights(self, distances: Values, c: Values) -> Values:
         """Computes the weights as whole numbers in float64.
@@ -261,6 +277,54 @@ class Exponential:
         Twice ln(1 + 2^-50 e^20).
         """
         return LOG_RATIO_ROUNDING
+
+
+@make_options()
+class TruncatedExponential(Exponential):
+    """The rule P(y | x) ~ exp(-c min(d(x, y), gamma)): far words are all alike.
+
+    It is the truncated exponential mechanism in one draw. The paper adds Gumbel noise to the scores
+    of the words within gamma, and to one more score that stands for all others; the largest of such
+    sums is a draw with weights exp(score), and the score of the others makes each weigh exp(-c
+    gamma). As min(d, gamma) changes by at most d(x, x') with the word, 2c bounds the loss per unit
+    of distance, and 2c gamma that of any two words.
+
+    Args:
+        gamma: the distance from which on words are alike; None: from `beta`.
+        beta: the largest probability of all words beyond gamma together.
+
+    Source: Carvalho et al. 2021, "TEM: High utility metric differential privacy on text".
+    """
+
+    gamma: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    beta: Annotated[float, Field(gt=0, lt=1)] = 0.001
+
+    def compute_exponent_cap(self, size: int, c: Values) -> Values:
+        """Returns c gamma [m], at most the common cap."""
+        if self.gamma is not None:
+            return np.minimum(self.gamma * c, EXPONENT_CAP)
+        # All other words at weight exp(-c gamma) have a probability of beta beside the word's own.
+        others = max(1, size - 1)
+        limit = math.log(others) + math.log1p(-self.beta) - math.log(self.beta)
+        return np.full(len(c), min(max(limit, 0.0), EXPONENT_CAP))
+
+    def _cut(self, distances: Values, c: Values, size: int) -> Values:
+        return np.minimum(distances, (self.compute_exponent_cap(size, c) / c)[:, None])
+
+    def compute_constant(self, table: EmbeddingTable, c: Values) -> Values:
+        """Returns 2c [m], the bound per unit of distance."""
+        return 2 * c
+
+    def find_parameter(self, table: EmbeddingTable, epsilon: Values) -> Values:
+        """Returns the c [m] that epsilon [m] allows: half of it."""
+        return epsilon / 2
+
+    def compute_local_dp_cap(self, table: EmbeddingTable, c: Values) -> Values:
+        """Returns a bound [m] on the loss for any two words: 2c gamma at most."""
+        reach = np.minimum(
+            c * table.diameter * table.lipschitz, self.compute_exponent_cap(len(table), c)
+        )
+        return np.asarray(reach + np.minimum(reach, math.log(len(table))) + self.rounding)
 
 
 def _group_pairs(rows: Ids, c: Values) -> tuple[Ids, Ids]:
@@ -286,13 +350,17 @@ def _find_bits(table: EmbeddingTable) -> int:
 
 
 def _compute_upper_weights(
-    table: EmbeddingTable, rows: Ids, c: Values, among: Flags | None
+    table: EmbeddingTable,
+    rows: Ids,
+    c: Values,
+    among: Flags | None,
+    exponent_cap: Values | None = None,
 ) -> tuple[Floats, Ints]:
     """Bounds the weights of all candidates by whole numbers U.
 
     2^(50 - bits) U >= weight. Also returns their sums by blocks. A distance that is too short makes
     a weight that is too large. float32 may lose 2^-18 of it at exponents of up to 41; 2^-14 of it
-    are added.
+    are added. No weight is below that of `exponent_cap` [p], where given.
 
     Returns:
         float32 [p, blocks, `BLOCK_CANDIDATES`], filled up with zeros; int64 [p * blocks].
@@ -307,9 +375,14 @@ def _compute_upper_weights(
     slope = np.maximum(-c * (table.pairs.length_scale / math.log(2)), -1e30).astype(np.float32)[
         :, None
     ]
+    floor = None
+    if exponent_cap is not None:
+        floor = np.asarray(-exponent_cap / math.log(2), np.float32)[:, None]
     for lines, start, bounds in table.pairs.bound_distances(rows):
         stop = start + bounds.shape[1]
         bounds *= slope[lines]
+        if floor is not None:
+            np.maximum(bounds, floor[lines], out=bounds)
         bounds += largest
         weights = np.floor(np.exp2(bounds, out=bounds), out=upper[lines, start:stop])
         # Above the bound, and never 0: the distance cap leaves every candidate a weight.

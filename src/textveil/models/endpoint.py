@@ -14,8 +14,8 @@ import re
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from functools import partial
+from contextlib import ExitStack, contextmanager
+from functools import cache, partial
 from typing import TYPE_CHECKING, Annotated, Any, cast
 from urllib.parse import urlsplit
 
@@ -24,6 +24,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from textveil.config import make_options
 from textveil.config.extras import explain_missing
 from textveil.errors import ConfigError, EndpointError, quote_short
+from textveil.models.answers import AnswerSource, ModelRequest
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -41,6 +42,9 @@ ALLOWED_HEADERS = frozenset(
     {"host", "connection", "accept", "accept-encoding", "content-type", "content-length"}
 )
 """The request headers that are kept; key and user agent are added."""
+
+EXTRA_PATIENCE = 30.0
+"""Seconds that another process may need beyond its own time limit before its answer is given up."""
 
 NO_COMPLETION = "did not answer with a chat completion in JSON; check the url"
 NO_TEXT = "answered without text"
@@ -116,6 +120,10 @@ class Endpoint:
             for.
         temperature: from 0 (the most likely answer) to 2; None for the endpoint's default.
         workers: concurrent requests.
+        identity: stands for the url where answers are kept; empty for the url itself. A model of a
+            file has another port each time.
+        local: whether the model runs on this machine: its requests are free of a run's limit.
+        answers: keeps answers and counts requests; None to send each.
     """
 
     url: Address
@@ -125,6 +133,9 @@ class Endpoint:
     retries: Annotated[int, Field(ge=0)] = 2
     temperature: Annotated[float, Field(ge=0, le=2)] | None = 0.0
     workers: Annotated[int, Field(ge=1)] = 4
+    identity: str = ""
+    local: bool = False
+    answers: AnswerSource | None = Field(default=None, repr=False)
 
     def ask(
         self,
@@ -132,26 +143,34 @@ class Endpoint:
         *,
         report: Callable[[str, int, int], None] | None = None,
         max_tokens: int | None = None,
+        attempt: int = 0,
     ) -> list[str]:
         """Returns the answers to all prompts, in order; all or none.
 
         Args:
-            prompts: pairs (system message, user message).
+            prompts: pairs (system message, user message); an empty system message is not sent.
             report: called with progress.
             max_tokens: largest length of an answer; None lets the endpoint decide.
+            attempt: number of the attempt: a kept answer to another one is not taken.
 
         Raises:
             EndpointError: the endpoint cannot be reached, refused, or answered without text.
                 Requests already sent are waited for, others are not sent. No message, and nothing
                 chained to it, holds a prompt, an answer or the key.
+            RequestLimitReached: `answers` counts no more requests.
             ConfigError: the key in the environment is not valid.
         """
         answers: list[str] = []
         with (
-            self._connect() as client,
+            ExitStack() as stack,
             ThreadPoolExecutor(self.workers, thread_name_prefix="textveil-endpoint") as pool,
         ):
-            for answer in pool.map(partial(self._answer, client, max_tokens), prompts):
+            connect = cache(lambda: stack.enter_context(self._connect()))
+            if self.answers is None:  # else perhaps nothing is sent
+                connect()
+            for answer in pool.map(
+                partial(self._find_answer, connect, max_tokens, attempt), prompts
+            ):
                 answers.append(answer)
                 if report is not None:
                     report("asking", len(answers), len(prompts))
@@ -235,19 +254,40 @@ class Endpoint:
         _add_log_filter()
         return client
 
+    def _find_answer(
+        self,
+        connect: Callable[[], "OpenAI"],
+        max_tokens: int | None,
+        attempt: int,
+        prompt: tuple[str, str],
+    ) -> str:
+        """Takes a kept answer, or sends the prompt."""
+        if self.answers is None:
+            return self._answer(connect(), max_tokens, prompt)
+        question = ModelRequest(
+            endpoint=self.identity or self.url,
+            model=self.model,
+            system=prompt[0],
+            user=prompt[1],
+            temperature=self.temperature,
+            max_tokens=max_tokens,
+            attempt=attempt,
+            local=self.local,
+            patience=self.timeout * (self.retries + 1) + EXTRA_PATIENCE,
+        )
+        return self.answers.fetch(question, lambda: self._answer(connect(), max_tokens, prompt))
+
     def _answer(self, client: "OpenAI", max_tokens: int | None, prompt: tuple[str, str]) -> str:
         from openai import omit
         from openai.types.chat import ChatCompletion
 
         try:
-            system, user = prompt
+            messages = [{"role": "system", "content": prompt[0]}] if prompt[0] else []
+            messages.append({"role": "user", "content": prompt[1]})
             with _silence_logs():
                 completion: object = client.chat.completions.create(
                     model=self.model,
-                    messages=[
-                        {"role": "system", "content": system},
-                        {"role": "user", "content": user},
-                    ],
+                    messages=cast(Any, messages),
                     temperature=omit if self.temperature is None else self.temperature,
                     max_tokens=omit if max_tokens is None else max_tokens,
                 )

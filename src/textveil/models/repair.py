@@ -9,11 +9,12 @@ All of it is post-processing: no private text is involved, and no guarantee chan
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from textveil.errors import ConfigError, InputError, TextveilWarning
 from textveil.models.endpoint import Endpoint
+from textveil.models.prompts import Prompt
 from textveil.text import CLOSING, OPENING, Released
 
 REPAIR_TEMPERATURE = 0.2
@@ -22,19 +23,24 @@ REPAIR_TEMPERATURE = 0.2
 EXTRACTION_TEMPERATURE = 0.5
 """The temperature of extraction: InferDPT, as Cape's section 5 uses it."""
 
-COHERENCE_PROMPT = """\
+COHERENCE_PROMPT = Prompt(
+    system="""\
 A privacy program has exchanged words of the text that the user sends for others, so that it reads badly. Edit it into \
 fluent, correct sentences of the same language. Change as little as that takes: endings, word order, and small words \
 such as articles and prepositions. Its statements, its tone and its paragraphs stay. Nothing may be added that the \
 text does not say: no facts, no names, no places, no dates; abbreviations are not spelled out. {placeholders}Your \
-answer is the edited text alone."""
+answer is the edited text alone.""",
+)
 
-EXTRACTION_PROMPT = """\
+EXTRACTION_PROMPT = Prompt(
+    system="""\
 The user sends two texts. REQUEST is something that a person wrote, in which a privacy program exchanged words for \
 others. DRAFT is what was written in reply, and may have followed the exchanged words astray. Write the reply that \
 suits the REQUEST: build it from the material of the DRAFT, keep what is coherent and belongs to the matter, and let \
 go of what contradicts the REQUEST or itself. Do not bring in facts of your own. {placeholders}Your answer is the \
-reply alone."""
+reply alone.""",
+    user="REQUEST:\n{text}\n\nDRAFT:\n{draft}",
+)
 
 PLACEHOLDER_REMINDER = """\
 What stands in angle brackets is a placeholder and is copied character by character, brackets included. Each of these \
@@ -53,6 +59,7 @@ def repair(
     *,
     attempts: int = 2,
     temperature: float = REPAIR_TEMPERATURE,
+    prompt: Prompt = COHERENCE_PROMPT,
     report: ProgressCallback | None = None,
 ) -> list[str]:
     """Asks a language model to correct the grammar of releases.
@@ -66,7 +73,9 @@ def repair(
         releases: what was released, or its text; never an original.
         endpoint: the model to ask; its temperature is ignored.
         attempts: most attempts per text to get the placeholders right, 1 or more.
-        temperature: from 0 to 2.
+        temperature: from 0 to 2, unless the prompt has one.
+        prompt: the wording; if it does not show {placeholders}, the model is told of them at the
+            end of the system message, and only for texts that have some.
         report: called with progress.
 
     Returns:
@@ -81,13 +90,8 @@ def repair(
     """
     texts = [_read_text(release) for release in releases]
     numbers = [i for i, text in enumerate(texts) if text.strip()]
-    answers = _ask(
-        [(COHERENCE_PROMPT, texts[i], texts[i]) for i in numbers],
-        endpoint,
-        attempts,
-        temperature,
-        report,
-    )
+    questions = [({"text": texts[i]}, texts[i]) for i in numbers]
+    answers = _ask(questions, prompt, endpoint, attempts, temperature, report)
     return _merge_answers(texts, numbers, answers)
 
 
@@ -98,20 +102,23 @@ def extract(
     *,
     attempts: int = 2,
     temperature: float = EXTRACTION_TEMPERATURE,
+    prompt: Prompt = EXTRACTION_PROMPT,
     report: ProgressCallback | None = None,
 ) -> list[str]:
     """Asks a language model to adapt answers to their prompts.
 
     To the released ones.
 
-    Here the model sees the released prompt. In InferDPT, a local model sees the original.
+    In InferDPT, a local model sees the original; give originals to no other.
 
     Args:
-        prompts: what was released and sent, or its text; never an original.
+        prompts: what was released and sent, or its text.
         answers: the replies, one per prompt, with their placeholders.
         endpoint: the model to ask; its temperature is ignored.
         attempts: most attempts per text to get the placeholders of its answer right, 1 or more.
-        temperature: from 0 to 2.
+        temperature: from 0 to 2, unless the prompt has one.
+        prompt: the wording; if it does not show {placeholders}, the model is told of them at the
+            end of the system message, and only for texts that have some.
         report: called with progress.
 
     Returns:
@@ -131,15 +138,10 @@ def extract(
         )
     numbers = [i for i, answer in enumerate(answers) if answer.strip()]
     questions = [
-        (
-            EXTRACTION_PROMPT,
-            f"REQUEST:\n{_read_text(prompts[i])}\n\nDRAFT:\n{answers[i]}",
-            answers[i],
-        )
-        for i in numbers
+        ({"text": _read_text(prompts[i]), "draft": answers[i]}, answers[i]) for i in numbers
     ]
     return _merge_answers(
-        answers, numbers, _ask(questions, endpoint, attempts, temperature, report)
+        answers, numbers, _ask(questions, prompt, endpoint, attempts, temperature, report)
     )
 
 
@@ -153,7 +155,8 @@ def _read_text(release: Released | str) -> str:
 
 
 def _ask(
-    questions: Sequence[tuple[str, str, str]],
+    questions: Sequence[tuple[Mapping[str, str], str]],
+    prompt: Prompt,
     endpoint: Endpoint,
     attempts: int,
     temperature: float,
@@ -161,22 +164,32 @@ def _ask(
 ) -> list[str | None]:
     """Asks until answers keep their placeholders; else None.
 
-    A question is (instructions, message, text with the placeholders to keep).
+    A question is (values of the prompt, text with the placeholders to keep).
     """
     if attempts < 1:
         raise ConfigError("attempts must be 1 or more")
-    calm = replace(endpoint, temperature=temperature)
-    wanted = [count_placeholders(text) for _, _, text in questions]
+    calm = replace(
+        endpoint, temperature=temperature if prompt.temperature is None else prompt.temperature
+    )
+    if "placeholders" not in prompt.find_placeholders():
+        prompt = replace(prompt, system=f"{prompt.system} {{placeholders}}".lstrip())
+    wanted = [count_placeholders(text) for _, text in questions]
     result: list[str | None] = [None] * len(questions)
-    for _ in range(attempts):
+    for attempt in range(attempts):
         open_questions = [i for i, text in enumerate(result) if text is None]
-        prompts = [
-            (questions[i][0].format(placeholders=_spell_reminder(wanted[i])), questions[i][1])
+        if not open_questions:
+            break
+        filled = [
+            prompt.fill(**questions[i][0], placeholders=_spell_reminder(wanted[i]))
             for i in open_questions
         ]
-        for i, answer in zip(
-            open_questions, calm.ask(prompts, report=report) if prompts else [], strict=True
-        ):
+        answers = calm.ask(
+            [(system.rstrip(), user) for system, user in filled],
+            report=report,
+            max_tokens=prompt.max_tokens,
+            attempt=attempt,
+        )
+        for i, answer in zip(open_questions, answers, strict=True):
             if count_placeholders(answer) == wanted[i]:
                 result[i] = answer.encode(
                     errors="replace"

@@ -8,6 +8,8 @@ Not here: what any of the steps does; each has a separate room.
 """
 
 from textveil.pipeline.budget_search import resolve_budget
+from textveil.pipeline.option_rules import resolve_unit
+from textveil.pipeline.paraphrase import Paraphrase, Paraphraser
 from textveil.pipeline.privatizer import BATCH_CHARACTERS, BATCH_TEXTS, Privatizer
 from textveil.pipeline.protector import Protector, list_drawn_types
 from textveil.pipeline.results import EvaluationRun, Private, Result, describe_releases, shorten
@@ -33,6 +35,8 @@ __all__ = [
     "BallotBox",
     "DrawOptions",
     "EvaluationRun",
+    "Paraphrase",
+    "Paraphraser",
     "Private",
     "Privatizer",
     "Protector",
@@ -49,6 +53,7 @@ __all__ = [
     "load_privatizer",
     "report_texts",
     "resolve_budget",
+    "resolve_unit",
     "shorten",
     "sweep",
     "synthesize",

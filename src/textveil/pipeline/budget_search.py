@@ -29,6 +29,7 @@ from textveil.mechanism import (
     compute_information,
     wrap_books,
 )
+from textveil.pipeline.option_rules import resolve_unit
 from textveil.protect import Grouped, Grouping
 from textveil.randomness import Values
 from textveil.table import (
@@ -71,9 +72,8 @@ def resolve_budget(config: Config, *, table: EmbeddingTable | None = None) -> Co
         return replace(config, table=replace(config.table, codes=_choose_books(config, books)))
     if config.risk is None or config.epsilon is not None:
         return config
-    _check_options(config)
-    table_options = config.table
-    loaded_table = table or load_table(**asdict(table_options))
+    loaded_table = table or load_table(**asdict(config.table))
+    _check_options(replace(config, words=resolve_unit(config.words, loaded_table)))
     target = registry.load("mechanism", config.mechanism.name)
     mechanism: Mechanism = wrap_books(target(**config.mechanism.options), loaded_table)
     guess_rate = build_success_rate(

@@ -7,7 +7,7 @@ built (`components`).
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -39,14 +39,14 @@ class Setup:
         options: options of the mechanism, where it is given by name.
         epsilon: one bound for every protected word.
         table: a registered name or a table.
-        words, budget, rerank, protect, groups, names, figures, identifiers, seed: as `Privatizer` takes them.
+        given_words, budget, rerank, protect, groups, names, figures, identifiers, seed: as `Privatizer` takes them.
     """
 
     mechanism: str | Mechanism
     options: Mapping[str, Any]
     epsilon: float | None
     table: str | EmbeddingTable
-    words: WordsOptions
+    given_words: WordsOptions
     budget: Budget | None
     rerank: Rerank
     protect: ProtectOptions
@@ -60,6 +60,13 @@ class Setup:
     def loaded_table(self) -> EmbeddingTable:
         """The table."""
         return load_table(self.table) if isinstance(self.table, str) else self.table
+
+    @cached_property
+    def words(self) -> WordsOptions:
+        """The options of words, with the unit of the table where it is not given."""
+        if not isinstance(self.loaded_table, EmbeddingTable):  # refused by a rule below
+            return self.given_words
+        return resolve_unit(self.given_words, self.loaded_table)
 
     @cached_property
     def resolved_mechanism(self) -> Mechanism:
@@ -121,6 +128,17 @@ class Setup:
     def has_drawn_groups(self) -> bool:
         """True if groups are drawn at random."""
         return self.grouping is not None and self.protect.labels == "randomised"
+
+
+def resolve_unit(words: WordsOptions, table: EmbeddingTable) -> WordsOptions:
+    """Returns the options with the unit of a table in place of "auto".
+
+    Pieces where the table holds them, or where a tokenizer is named; else words.
+    """
+    if words.unit != "auto":
+        return words
+    has_pieces = table.holds_pieces or words.tokenizer is not None
+    return replace(words, unit="wordpiece" if has_pieces else "word")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,7 +210,8 @@ EXCLUSIONS: tuple[Exclusion, ...] = (
         must=lambda s: s.words.unit == "wordpiece",
         say=lambda s: (
             f"the table {s.loaded_table.name} holds word pieces and needs words.unit=wordpiece, "
-            f"but words.unit is {s.words.unit}: set it, or take a table of whole words"
+            f"but words.unit is {s.words.unit}: leave words.unit out, or take a table of whole "
+            "words (`textveil table build --unit word` makes one from a model)"
         ),
     ),
     Exclusion(

@@ -120,7 +120,7 @@ class Privatizer(Parts):
             options=options,
             epsilon=epsilon,
             table=table,
-            words=_build_section("words", WordsOptions, words),
+            given_words=_build_section("words", WordsOptions, words),
             budget=budget,
             rerank=_build_section("rerank", Rerank, rerank),
             protect=_build_section("protect", ProtectOptions, protect),

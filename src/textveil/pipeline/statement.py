@@ -134,7 +134,7 @@ def build_guarantee(
         claim=claim,
         epsilon_per_word=spent[is_first],
         parameter=release.parameter[units],
-        unit=parts.words.unit,
+        unit="word" if parts.pieces is None else "wordpiece",
         words=mask.words,
         punctuation=sum(
             item.group == PUBLIC and not any(map(str.isalnum, item.text)) for item in items

@@ -74,6 +74,9 @@ UNFIT_CHARACTERS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 Line breaks, other control characters, lone surrogates.
 """
 
+_PIECE = re.compile("##.|\u0120|\u2581")
+"""Beginnings of pieces: of a word that goes on, and of one that a space or the start stands before."""
+
 MAX_SPLIT_CHARACTERS = 256
 """First characters of a word that are split, without pieces."""
 
@@ -137,6 +140,8 @@ class EmbeddingTable:
             map for each group of words; its projections have none.
         spelling: for a coarse view, how a code is shown: its most typical word, or "code17";
             "code2_17" is a code of the second book.
+        tokenizer: for a table of pieces, the tokenizer that cuts words into them.
+        by_cosine: whether the nearest row is the one of the largest cosine although rows are raw.
         stored: constants packaged for exactly these rows; otherwise they are computed.
     """
 
@@ -153,6 +158,8 @@ class EmbeddingTable:
     book: Book | Books | None = field(default=None, repr=False)
     spelling: Spelling = field(default="word", repr=False)
     stored: constants.TableConstants | None = field(default=None, repr=False)
+    tokenizer: Tokenizer | None = field(default=None, repr=False)
+    by_cosine: bool = field(default=False, repr=False)
 
     @classmethod
     def build(  # noqa: PLR0913 - most are options, given by keyword
@@ -167,6 +174,7 @@ class EmbeddingTable:
         stored: constants.TableConstants | None = None,
         norms: Floats | None = None,
         own: bool = False,
+        tokenizer: Tokenizer | None = None,
     ) -> Self:
         """Builds a table from words and raw vectors.
 
@@ -184,6 +192,7 @@ class EmbeddingTable:
             norms: the rows' norms [V], if `vectors` are already normalized.
             own: whether vectors in float32 may be overwritten, to avoid a second array of that
                 size.
+            tokenizer: for a table of pieces, the tokenizer that cuts words into them.
 
         Raises:
             TableError: the words or vectors do not meet the conditions above.
@@ -212,6 +221,7 @@ class EmbeddingTable:
             norms=(lengths if norms is None else norms).astype(np.float32),
             pieces=pieces,
             stored=stored,
+            tokenizer=tokenizer,
         )
         if stored is not None and not stored.can_belong(
             len(rows), rows.shape[1], constants.compute_coordinate_range(table.yield_slabs())
@@ -282,9 +292,10 @@ class EmbeddingTable:
     def holds_pieces(self) -> bool:
         """True if the words are word pieces.
 
-        More than one in twenty is a continuation ("##ing").
+        The table has their tokenizer, or more than one word in twenty is marked as a piece.
         """
-        return sum(word.startswith("##") and len(word) > 2 for word in self.words) > len(self) / 20
+        marked = sum(_PIECE.match(word) is not None for word in self.words)
+        return self.tokenizer is not None or marked > len(self) / 20
 
     def take(self, rows: slice | Ids) -> Floats:
         """Returns rows as float32 [n, d], see `take_rows`.
@@ -472,7 +483,16 @@ class EmbeddingTable:
     @cached_property
     def decoder(self) -> Nearest:
         """The exact search over these rows."""
-        return Nearest(rows=self._rows, device=self.device)
+        return Nearest(rows=self._decoded_rows, device=self.device)
+
+    @property
+    def _decoded_rows(self) -> Rows:
+        """The rows that are searched: those of the table, scaled to length 1 for `by_cosine`."""
+        if not self.by_cosine:
+            return self._rows
+        rows = self.take(slice(None))
+        unit = _normalize_rows(rows, compute_lengths(rows))
+        return Rows(stored=unit, take=unit.__getitem__, by_direction=True)
 
     @property
     def _rows(self) -> Rows:
@@ -481,7 +501,7 @@ class EmbeddingTable:
     def nearest(self, queries: Values | Floats, *, exclude: Ids | None = None) -> Ids:
         """Finds the nearest row of each query.
 
-        By cosine if rows are unit vectors, else by Euclidean distance.
+        By cosine if rows are unit vectors or `by_cosine` is set, else by Euclidean distance.
 
         Args:
             queries: [n, d], any length; with cosine, a zero query is equally near to all rows.
@@ -693,6 +713,16 @@ class EmbeddingTable:
         """
         return _project(self, k, renormalize)
 
+    def decode_by_cosine(self) -> "EmbeddingTable":
+        """Returns this table with its nearest rows found by cosine: a public view.
+
+        Rows and distances stay as they are. A table of unit rows is its own view.
+
+        Raises:
+            ConfigError: a row is zero, and has no direction.
+        """
+        return self if self.unit_rows else _turn_to_cosine(self)
+
     # ---- public coarse views ---------------------------------------------------------------------
 
     def coarsen(self, book: Book | Books, *, spelling: Spelling = "word") -> "EmbeddingTable":
@@ -855,6 +885,16 @@ def _project(table: EmbeddingTable, k: int, renormalize: bool) -> EmbeddingTable
         book=None,
         stored=None,
     )
+
+
+@lru_cache(maxsize=16)
+def _turn_to_cosine(table: EmbeddingTable) -> EmbeddingTable:
+    if not compute_lengths(table.vectors).all():
+        raise ConfigError(
+            "decode=cosine needs a direction of every word, and a row of the table is zero: leave "
+            "it out, or take table.metric=chord"
+        )
+    return replace(table, by_cosine=True)
 
 
 @lru_cache(maxsize=16)

@@ -5,6 +5,7 @@ Not here: tables (`vectors`), and running networks (`models`).
 """
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -14,11 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import safe_open
+from tokenizers import Tokenizer
 
 from textveil.config.extras import require
 from textveil.errors import ModelError
 from textveil.randomness import Floats
 from textveil.table.hub import fetch, get_fast_tokenizer
+
+_UNUSED = re.compile(r"\[unused\d+\]|madeupword\d+")
+"""Pieces that BERT and RoBERTa keep free; no word is cut into them."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -26,14 +31,16 @@ class InputLayer:
     """A model's input embeddings, one row per piece of its tokenizer.
 
     Attributes:
-        pieces: the row of each piece that is not special.
+        pieces: the row of each piece that is neither special nor unused.
         shape: rows and dimension; there may be more rows than pieces.
         rows: returns the rows from one index to another.
+        tokenizer: cuts words into the pieces; no truncation, no padding.
     """
 
     pieces: dict[str, int] = field(repr=False)
     shape: tuple[int, int]
     rows: Callable[[int, int], Floats] = field(repr=False)
+    tokenizer: Tokenizer = field(repr=False)
 
 
 def read_input_layer(source: str | Path) -> InputLayer:
@@ -66,12 +73,17 @@ def read_input_layer(source: str | Path) -> InputLayer:
 
     name, (tokenizer, embeddings) = fetch(source, "transformers model with input embeddings", load)
     backend = get_fast_tokenizer(name, tokenizer)
+    # Stored settings would cut words off, or add pieces that are none of the word's.
+    backend.no_truncation()
+    backend.no_padding()
     special = {
         number for number, token in backend.get_added_tokens_decoder().items() if token.special
     }
     special |= set(tokenizer.all_special_ids)
     pieces = {
-        piece: number for piece, number in backend.get_vocab().items() if number not in special
+        piece: number
+        for piece, number in backend.get_vocab().items()
+        if number not in special and _UNUSED.fullmatch(piece) is None
     }
     if len(embeddings.shape) != 2 or embeddings.dtype.kind not in "fV":
         raise ModelError(f"{name!r} must have input embeddings [V, d] of floating-point numbers")
@@ -79,6 +91,7 @@ def read_input_layer(source: str | Path) -> InputLayer:
         pieces=pieces,
         shape=embeddings.shape,
         rows=lambda start, stop: convert_to_float32(embeddings[start:stop]),
+        tokenizer=backend,
     )
 
 

@@ -6,8 +6,8 @@ Not here: the formats of published vectors (`vectors`), what a table can do (`em
 constants (`constants`).
 
 A folder holds `table.json`, `words.json` (an array of strings), `rows.npy` [V, d] and, if they were
-computed, `neighbours.npy` and `distances.npy` [V, k]. It gets its name only when it is
-complete.
+computed, `neighbours.npy` and `distances.npy` [V, k]. One of a model's pieces also holds their
+`tokenizer.json`, and is of version 2. It gets its name only when it is complete.
 """
 
 import hashlib
@@ -24,6 +24,7 @@ from typing import Any, Literal, Self, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+from tokenizers import Tokenizer
 
 from textveil.config import registry
 from textveil.errors import ConfigError, OutputError, TableError, TextveilError
@@ -33,19 +34,21 @@ from textveil.table import constants
 from textveil.table.constants import TableConstants
 from textveil.table.embedding import UNFIT_CHARACTERS, EmbeddingTable, Metric, load_table, take_rows
 from textveil.table.pairwise import find_largest
-from textveil.table.vectors import Vectors
+from textveil.table.vectors import Unit, Vectors
 
 DType = Literal["float16", "float32"]
 Progress = Callable[[str, int, int], None]
 """Function called with a step's name, the amount done and the total."""
 
-VERSION = 1
-MANIFEST, WORDS, ROWS, NEIGHBOURS, DISTANCES = FILES = (
+VERSIONS: dict[int, Unit] = {1: "word", 2: "wordpiece"}
+"""The unit of the tables of each version."""
+MANIFEST, WORDS, ROWS, NEIGHBOURS, DISTANCES, TOKENIZER = FILES = (
     "table.json",
     "words.json",
     "rows.npy",
     "neighbours.npy",
     "distances.npy",
+    "tokenizer.json",
 )
 UNFINISHED_SUFFIX = ".part"
 """Suffix of an unfinished folder, which never loads."""
@@ -84,6 +87,7 @@ class Manifest:
         neighbours: k, the number of nearest words listed for each word; 0 for none.
         constants: conservative for the rows as the table returns them.
         files: size and SHA-256 of each other file.
+        unit: "wordpiece" where the words are pieces of the tokenizer that is stored with them.
     """
 
     name: str
@@ -98,12 +102,15 @@ class Manifest:
     neighbours: int
     constants: TableConstants = field(repr=False)
     files: dict[str, dict[str, Any]] = field(repr=False)
+    unit: Unit = "word"
 
     def to_json(self) -> dict[str, object]:
         """Returns plain values."""
+        # A table of words is written as version 1 had it, which knew no others.
+        left_out = {"constants", *(["unit"] if self.unit == "word" else [])}
         return {
-            "textveil table": VERSION,
-            **{name: value for name, value in self.__dict__.items() if name != "constants"},
+            "textveil table": next(number for number, of in VERSIONS.items() if of == self.unit),
+            **{name: value for name, value in self.__dict__.items() if name not in left_out},
             "constants": self.constants.to_json(),
         }
 
@@ -121,6 +128,7 @@ class Manifest:
         )
         texts = (manifest.name, manifest.source, manifest.format)
         listed = {NEIGHBOURS, DISTANCES} if manifest.neighbours else set()
+        listed |= {TOKENIZER} if manifest.unit == "wordpiece" else set()
         shape = (manifest.words, manifest.dimension, manifest.metric)
         constants_shape = (
             manifest.constants.words,
@@ -134,6 +142,7 @@ class Manifest:
             not any(map(UNFIT_CHARACTERS.search, texts)),
             manifest.metric in get_args(Metric),
             manifest.dtype in get_args(DType),
+            manifest.unit in get_args(Unit),
             manifest.files.keys() == {WORDS, ROWS} | listed,
             all({*map(type, stamp.values())} == {int, str} for stamp in manifest.files.values()),
             shape == constants_shape,
@@ -195,6 +204,8 @@ def build(  # noqa: PLR0913 - most are options, given by keyword
                 constants.compute_bounds(lambda: _report_parts(rows, metric, report), metric),
                 0,
             )
+        if vectors.tokenizer is not None:
+            (part / TOKENIZER).write_text(vectors.tokenizer.to_str(), "utf-8", newline="\n")
         files = {name: _compute_stamp(part / name) for name in FILES if (part / name).exists()}
         manifest = Manifest(
             name=name or vectors.name,
@@ -209,6 +220,7 @@ def build(  # noqa: PLR0913 - most are options, given by keyword
             neighbours=neighbour_count,
             constants=table_constants,
             files=files,
+            unit="word" if vectors.tokenizer is None else "wordpiece",
         )
         # The manifest comes last: it holds the checksums of all other files.
         (part / MANIFEST).write_text(_spell(manifest), encoding="utf-8", newline="\n")
@@ -482,9 +494,23 @@ def load(folder: str | Path, *, metric: Metric = "chord", device: str = "cpu") -
         raise _build_error(path, "it must be an array of strings")
     rows = _map_array(Path(folder) / ROWS, manifest.dtype, (manifest.words, manifest.dimension))
     table = EmbeddingTable.build(
-        name=manifest.name, words=words, vectors=rows, metric=manifest.metric, device=device
+        name=manifest.name,
+        words=words,
+        vectors=rows,
+        metric=manifest.metric,
+        device=device,
+        tokenizer=_read_tokenizer(Path(folder) / TOKENIZER)
+        if manifest.unit == "wordpiece"
+        else None,
     )
     return replace(table, stored=manifest.constants)  # the checksums tie them to the rows
+
+
+def _read_tokenizer(path: Path) -> Tokenizer:
+    try:
+        return Tokenizer.from_file(str(path))
+    except Exception:  # the Rust side raises bare Exception
+        raise _build_error(path, "it is not a tokenizer; build the table again") from None
 
 
 def verify(folder: str | Path) -> Manifest:
@@ -539,9 +565,11 @@ def read(folder: str | Path) -> Manifest:
         raise _build_error(
             path, "it is damaged, or not from textveil; build the table again"
         ) from None
-    if version != VERSION:
+    if version not in [*VERSIONS]:  # a list: the value may be of any type
         raise _build_error(
-            path, f"it must be of version {VERSION}, got {version}; build the table again"
+            path,
+            f"it must be of version {' or '.join(map(str, VERSIONS))}, got {version}; build the "
+            "table again",
         )
     try:
         values.pop("sha256")
@@ -708,8 +736,9 @@ def format_summary(name: str) -> str:
             "made from": f"{description['source']} ({description['format']}); {left_out}",
         }
         lines["files"] = f"{size:,} bytes in {description['dtype']}, checksums verified"
+    noun = "pieces" if description.get("unit") == "wordpiece" else "words"
     lines |= {
-        "words": f"{description['words']:,} of {description['dimension']} numbers",
+        noun: f"{description['words']:,} of {description['dimension']} numbers",
         "metric": description["metric"],
     }
     lines |= _format_constants(constants_json) if constants_json else {}

@@ -27,14 +27,17 @@ from pathlib import Path
 from typing import IO, Literal, cast, get_args
 
 import numpy as np
+from tokenizers import Tokenizer
 
 from textveil.errors import ConfigError, TableError
 from textveil.randomness import Flags, Floats
 from textveil.table.embedding import UNFIT_CHARACTERS
 from textveil.table.hub import HUB_ID
 from textveil.table.input_embeddings import convert_to_float32, map_tensors, read_input_layer
+from textveil.table.wordpiece import list_whole_words
 
 Format = Literal["glove", "vec", "word2vec", "numpy", "safetensors", "model"]
+Unit = Literal["word", "wordpiece"]
 
 FORMATS: tuple[Format, ...] = get_args(Format)
 CHUNK = 1 << 22
@@ -107,6 +110,8 @@ class Vectors:
         total: its size in bytes.
         blocks: distinct, non-empty words with finite rows.
         left_out: complete after the last block.
+        tokenizer: for the pieces of a model, the tokenizer that cuts words into them; None where
+            words are whole.
     """
 
     name: str
@@ -115,6 +120,7 @@ class Vectors:
     total: int
     blocks: Iterator[WordBlock] = field(repr=False)
     left_out: DroppedWords
+    tokenizer: Tokenizer | None = field(default=None, repr=False)
 
 
 @contextmanager
@@ -127,6 +133,7 @@ def open_vectors(
     limit: int | None = None,
     skip_broken: bool = False,
     zero_rows: bool = False,
+    unit: Unit | None = None,
 ) -> Iterator[Vectors]:
     """Opens a source of vectors.
 
@@ -142,6 +149,8 @@ def open_vectors(
         limit: the largest number of words to take, from the first on.
         skip_broken: leave out words that cannot be taken.
         zero_rows: whether a row may be zero: allowed for metric euclidean, not for chord.
+        unit: of a model: all pieces of its tokenizer ("wordpiece"), or those that are whole words
+            ("word"); None for the pieces. All other sources hold words.
 
     Raises:
         ConfigError: the options do not match the source.
@@ -151,11 +160,19 @@ def open_vectors(
         raise ConfigError(f"--format must be one of {', '.join(FORMATS)}, got {format!r}")
     if limit is not None and limit < 2:
         raise ConfigError(f"--limit must be at least 2, got {limit}")
+    if unit not in (None, *get_args(Unit)):
+        raise ConfigError(f"--unit must be word or wordpiece, got {unit!r}")
     left_out = DroppedWords(source=source, skip_broken=skip_broken)
     with ExitStack() as stack:
         # Not around the yield: errors of the caller's block are not about the source.
         with _refuse_damaged(left_out):
-            recognized, total, blocks = _read(source, format, vocabulary, member, left_out, stack)
+            opened = _read(source, format, vocabulary, member, unit, left_out, stack)
+        recognized, total, blocks, tokenizer = opened
+        if tokenizer is not None and limit is not None:
+            raise ConfigError(
+                "--limit leaves out pieces that the model's tokenizer needs: leave it out, or take "
+                "whole words with --unit word"
+            )
         name = os.path.basename(os.path.abspath(source))
         yield Vectors(
             name=UNFIT_CHARACTERS.sub(
@@ -166,6 +183,7 @@ def open_vectors(
             total=total,
             blocks=_filter_sound(blocks, left_out, limit, zero_rows),
             left_out=left_out,
+            tokenizer=tokenizer,
         )
 
 
@@ -174,10 +192,11 @@ def _read(
     format: Format | None,
     vocabulary: str | None,
     member: str | None,
+    unit: Unit | None,
     left_out: DroppedWords,
     stack: ExitStack,
-) -> tuple[Format, int, Iterator[WordBlock]]:
-    """Finds a source's format, size in bytes, and unfiltered blocks."""
+) -> tuple[Format, int, Iterator[WordBlock], Tokenizer | None]:
+    """Finds a source's format, size in bytes, unfiltered blocks, and tokenizer of pieces."""
     path = Path(source)
     if _is_model(path, source, format):
         if format not in (None, "model") or vocabulary is not None or member is not None:
@@ -185,7 +204,9 @@ def _read(
                 f"{source} is read as a model: leave out --vocabulary, --member and any other "
                 "--format"
             )
-        return "model", *_read_model(source, left_out)
+        return "model", *_read_model(source, unit or "wordpiece", left_out)
+    if unit == "wordpiece":
+        raise ConfigError(f"--unit wordpiece must go with a model, and {source} is something else: leave it out")
     if not path.is_file():
         problem = "it is not a file" if path.exists() else "no such file"
         raise left_out.build_error(
@@ -195,7 +216,7 @@ def _read(
         raise ConfigError(
             f"{source} is a file; --format model is for the folder or the hub id of a model"
         )
-    return _read_file(path, format, vocabulary, member, left_out, stack)
+    return *_read_file(path, format, vocabulary, member, left_out, stack), None
 
 
 def _read_file(
@@ -926,10 +947,12 @@ def _read_safetensors(
     )
 
 
-def _read_model(source: str, left_out: DroppedWords) -> tuple[int, Iterator[WordBlock]]:
+def _read_model(
+    source: str, unit: Unit, left_out: DroppedWords
+) -> tuple[int, Iterator[WordBlock], Tokenizer | None]:
     """Reads a model's input embeddings.
 
-    The words are its tokenizer's pieces except special ones.
+    The words are its tokenizer's pieces except special ones, or those that are whole words.
     """
     layer = read_input_layer(source)
     count, width = layer.shape
@@ -938,6 +961,8 @@ def _read_model(source: str, left_out: DroppedWords) -> tuple[int, Iterator[Word
             f"its tokenizer has more pieces than the {count:,} rows of its input embeddings"
         )
     words: list[str | None] = [None] * count
-    for piece, row in layer.pieces.items():
+    named = layer.pieces if unit == "wordpiece" else list_whole_words(layer.tokenizer, layer.pieces)
+    for piece, row in named.items():
         words[row] = piece
-    return _iterate_blocks(words, (count, width), 4, layer.rows)
+    tokenizer = layer.tokenizer if unit == "wordpiece" else None
+    return *_iterate_blocks(words, (count, width), 4, layer.rows), tokenizer

@@ -5,7 +5,7 @@ Not here: which words are split (`pipeline`); words outside a table of whole wor
 `embedding`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -48,11 +48,13 @@ class WordPieces:
         Raises:
             ConfigError: there is no tokenizer, or the table does not hold its pieces.
         """
-        tokenizer = _load(source) if source is not None else table.pieces and table.pieces.tokenizer
+        own = table.tokenizer or (table.pieces and table.pieces.tokenizer)
+        tokenizer = own if source is None else _load(source)
         if not tokenizer:
             raise ConfigError(
                 f"words.unit=wordpiece needs words.tokenizer: the table {table.name} has no "
-                "tokenizer of its own"
+                "tokenizer of its own; set it to the folder or hub id of the model, or make the "
+                "table again with `textveil table build`, which keeps the tokenizer"
             )
         # Stored settings would cut words off, or add pieces that are none of the word's.
         tokenizer.no_truncation()
@@ -60,7 +62,9 @@ class WordPieces:
         missing = tokenizer.get_vocab_size(with_added_tokens=False) - sum(
             piece in table.row_of for piece in tokenizer.get_vocab()
         )
-        if missing > MAX_MISSING_SHARE * tokenizer.get_vocab_size():
+        # A table that was stored with its tokenizer lacks special pieces only, perhaps many.
+        is_own = tokenizer is table.tokenizer
+        if not is_own and missing > MAX_MISSING_SHARE * tokenizer.get_vocab_size():
             raise ConfigError(
                 f"the table {table.name} lacks {missing:,} of the tokenizer's pieces; use a table "
                 "of its pieces, such as table.name=minilm-wordpiece"
@@ -69,11 +73,7 @@ class WordPieces:
 
     @property
     def _leading_space(self) -> str:
-        """The space that marks the start of a word for byte-level tokenizers.
-
-        "" for other tokenizers.
-        """
-        return " " if type(self.tokenizer.decoder).__name__ == "ByteLevel" else ""
+        return find_leading_space(self.tokenizer)
 
     def split(self, words: Sequence[str]) -> tuple[list[Ids], Flags]:
         """Splits each word into the rows of its pieces, at least one.
@@ -130,6 +130,40 @@ class WordPieces:
         return {
             row: vocabulary[word] for word, row in self.table.row_of.items() if word in vocabulary
         }
+
+
+def find_leading_space(tokenizer: Tokenizer) -> str:
+    """Returns the space that marks the start of a word for byte-level tokenizers.
+
+    "" for other tokenizers.
+    """
+    return " " if type(tokenizer.decoder).__name__ == "ByteLevel" else ""
+
+
+def list_whole_words(tokenizer: Tokenizer, pieces: Mapping[str, int]) -> dict[str, int]:
+    """Lists the pieces that are whole words, as they are written, with their rows.
+
+    A word of letters or digits that the tokenizer cuts into this one piece where it stands alone.
+
+    Args:
+        tokenizer: without truncation and padding.
+        pieces: the row of each piece.
+    """
+    texts = tokenizer.decode_batch([[number] for number in pieces.values()])
+    written = {
+        number: text.strip()
+        for number, text in zip(pieces.values(), texts, strict=True)
+        if text.strip().isalnum()
+    }
+    space = find_leading_space(tokenizer)
+    encodings = tokenizer.encode_batch(
+        [space + word for word in written.values()], add_special_tokens=False
+    )
+    return {
+        word: number
+        for (number, word), encoding in zip(written.items(), encodings, strict=True)
+        if encoding.ids == [number]
+    }
 
 
 def _load(source: str) -> Tokenizer:

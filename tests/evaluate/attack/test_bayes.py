@@ -202,12 +202,9 @@ def test_mixed_words_are_guessed_together(small_table):
     assert within.values.tolist() == right.any(axis=1).tolist()
 
 
-def test_what_cannot_be_guessed_is_refused(small_table, wordpiece_table, echo):
+def test_what_cannot_be_guessed_is_refused(small_table, wordpiece_table):
     empty = case_of(small_table, "noise", texts=["the of and"], epsilon=3.0)
-    unknown = Case.create(Privatizer(echo, epsilon=3.0, table=small_table), ["lemon"])
-    found = attack(empty, [Bayes()]).refused, attack(unknown, [Bayes()]).refused
-    assert "no word" in found[0]["bayes"]
-    assert "law" in found[1]["bayes"]
+    assert "no word" in attack(empty, [Bayes()]).refused["bayes"]
     privatizer = Privatizer(
         "noise", epsilon=9, table=wordpiece_table, words={"unit": "wordpiece"}, seed=1
     )

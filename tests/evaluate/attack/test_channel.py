@@ -14,6 +14,7 @@ from textveil.evaluate.attack.channel import (
     estimate_lines,
     explain_refusal,
     find_exact_map,
+    is_sampled,
     yield_likelihoods,
 )
 from textveil.evaluate.attack.posterior import rank_candidates
@@ -427,14 +428,17 @@ class Whole(Stub):
         return np.zeros((len(block.secret), len(table)))
 
 
-def test_laws_that_may_depend_on_other_words_are_refused(view):
-    assert "other words" in explain_refusal(
-        replace(view, mechanism=Whole(release=lambda table, block: block.secret))
-    )
-    assert (
-        explain_refusal(replace(view, mechanism=Select(name="at once", rule=Exponential(c=C))))
-        == ""
-    )
+def test_of_laws_that_may_depend_on_other_words_only_draws_are_used(view):
+    whole = replace(view, mechanism=Whole(release=lambda table, block: block.secret))
+    channel.share_channels([whole])
+    assert not whole.memo, "what it writes down for one text is no law for others"
+    assert is_sampled(whole)
+    alone = replace(view, mechanism=Select(name="at once", rule=Exponential(c=C)))
+    assert not is_sampled(alone)
+    assert [explain_refusal(each) for each in (whole, alone)] == ["", ""]
+    mixed = replace(view, mechanism=papers.d_chi_stencil(L=3, eta=9.0))
+    assert "mixed" in explain_refusal(mixed)
+    assert not is_sampled(mixed)
 
 
 class Foreign(Stub):
@@ -462,10 +466,10 @@ def test_a_mechanism_of_another_package_needs_nothing_but_its_claim_and_its_law(
     assert rank_candidates(foreign, prior="uniform", rng=SeededRandomness(0)).evidence == "exact"
 
 
-def test_a_law_that_is_neither_written_down_nor_drawn_anew_is_refused(view):
-    assert "no log_probs" in explain_refusal(
-        replace(view, mechanism=Unwritten(release=lambda table, block: block.secret))
-    )
+def test_a_law_that_these_options_leave_open_is_sampled(view):
+    unwritten = replace(view, mechanism=Unwritten(release=lambda table, block: block.secret))
+    assert explain_refusal(unwritten) == ""
+    assert is_sampled(unwritten)
 
 
 class Shaken(Stub):
@@ -501,8 +505,3 @@ def test_noise_of_another_package_is_drawn_anew_and_weighed():
     share = stats.norm.ppf((np.arange(POINTS) + 0.5) / POINTS, scale=0.5)
     law = nearest_shares(rows, rows, np.stack(np.meshgrid(share, share), axis=-1).reshape(-1, 2))
     assert not misses(found, law).any()
-
-
-def test_a_mechanism_of_unknown_law_is_refused(view, echo):
-    assert explain_refusal(view) == ""
-    assert "law" in explain_refusal(replace(view, mechanism=echo))

@@ -120,18 +120,15 @@ def test_texts_that_are_attacked_must_not_be_learned_from(case):
 
 
 def test_a_release_that_tells_nothing_leaves_what_stands_around(small_table):
-    """Every word is released as one; the baseline is the same attacker without the release."""
+    """The baseline is the same attacker without the release; one law is known, one is drawn."""
     nothing = Stub(release=lambda table, block: np.zeros(len(block.secret), np.int64))
-    case = Case.create(
-        Privatizer("rankcape", table=small_table, k=5, epsilon=1e-6, seed=4), PRIVATE
-    )
-    top = outcomes(learned(), case)["top-1"]
-    n = len(top.values)
-    assert abs(top.values.mean() - top.baseline) <= binom.isf(FEW, n, 0.1) / n - 0.1
-    refused = attack(
-        Case.create(Privatizer(nothing, epsilon=1.0, table=small_table), PRIVATE), [learned()]
-    ).refused
-    assert "law" in refused["learned"]
+    for privatizer in (
+        Privatizer("rankcape", table=small_table, k=5, epsilon=1e-6, seed=4),
+        Privatizer(nothing, epsilon=1.0, table=small_table),
+    ):
+        top = outcomes(learned(), Case.create(privatizer, PRIVATE))["top-1"]
+        n = len(top.values)
+        assert abs(top.values.mean() - top.baseline) <= binom.isf(FEW, n, 0.1) / n - 0.1
 
 
 def test_a_release_without_noise_names_every_word(small_table):

@@ -85,6 +85,19 @@ ASKED = {
     "learned": Asked(
         metric="top-1", options={"public": OTHERS, "candidates": 60, "simulated": 100}, texts=TEXTS
     ),
+    "network": Asked(
+        metric="top-1",
+        options={
+            "public": OTHERS,
+            "candidates": 60,
+            "simulated": 100,
+            "width": 8,
+            "layers": 1,
+            "epochs": 2,
+        },
+        texts=TEXTS,
+        estimate_at_most=0.05,
+    ),
     "window": Asked(metric="top-1", options={}, texts=TEXTS, stencil=True, estimate_at_most=0.15),
     "semantic": Asked(metric="cosine >= 0.6", options={}, texts=TEXTS),
     "membership": Asked(metric="AUC", options={}, texts=TEXTS),

@@ -1,12 +1,12 @@
 """Membership: AUC against scikit-learn, thresholds by counting, and laws small enough to sum over all texts."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
-from tests.fixtures import NOUNS, Stub, gaussian_rows
+from tests.fixtures import NOUNS, Opaque, gaussian_rows
 
 from textveil.evaluate.attack.attack_input import Case
 from textveil.evaluate.attack.posterior import Ranking
@@ -278,13 +278,28 @@ def test_words_that_were_mixed_are_judged_by_joint_guesses(monkeypatch):
 
 
 def test_refusals(small_table):
-    stub = Case.create(
-        Privatizer(Stub(release=lambda table, block: block.secret), epsilon=1.0, table=TABLE), TEXTS
-    )
-    assert Membership().refusal(stub.view)
+    mixed = Case.create(Privatizer("d-chi-stencil", L=3, eta=9.0, table=TABLE), TEXTS)
+    assert Membership().refusal(mixed.view) == ""
     assert Membership().refusal(Case.create(Privatizer("placeholder", table=TABLE), ["the"]).view)
     nothing = Case.create(Privatizer("noise", epsilon=0.0, table=TABLE), TEXTS)
     assert Membership().refusal(nothing.view) == "no word is protected"
     assert not Membership().refusal(
         Case.create(Privatizer("noise", eta=1.0, table=TABLE), TEXTS).view
     )
+
+
+def test_of_a_mechanism_that_only_draws_as_many_are_told_apart_as_by_its_law():
+    case = Case.create(Privatizer("exponential", c=2.0, table=TABLE, seed=2), TEXTS)
+
+    def words(mechanism):
+        known = replace(case, view=replace(case.view, mechanism=mechanism))
+        outcomes = Membership(prior="uniform", draws=256).run(known, rng=SeededRandomness(1))
+        found = next(o for o in outcomes if o.unit == "word" and o.metric == "AUC")
+        return found.values.mean(), found.note
+
+    exact, _ = words(case.view.mechanism)
+    drawn, note = words(Opaque(case.view.mechanism))
+    twin, _ = words(Opaque(case.view.mechanism, lambda rows: (rows + 1) % len(TABLE)))
+    assert exact - 0.02 < drawn < exact + 0.02
+    assert note.startswith("a lower bound: the law was estimated from 256 draws")
+    assert twin < 0.5 < 0.6 < exact, "the broken twin: another mechanism is drawn"

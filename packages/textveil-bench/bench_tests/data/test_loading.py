@@ -341,7 +341,16 @@ def test_fantasy_of_a_file_and_generated(put, tmp_path):
     data = load("fantasy", folder=tmp_path)
     assert texts(data) == [(QUESTIONS[0][0], PARAGRAPH)]
     assert data.examples[0].answers == ("Greta Holm",)
+    assert "the authors' file, and not generated" in data.remarks
     assert load("fantasy-generated", folder=tmp_path, limit=7).examples == made.examples
+    question = {"id": "a", "question": row["question"], "answers": row["answers"]}
+    paragraph = {"context": row["context"], "qas": [question]}
+    whole = {"version": "1", "data": [{"title": "Fantasy", "paragraphs": [paragraph]}]}
+    put("fantasy_squad/fantasy_squad.json", json.dumps(whole))
+    authors = load("fantasy", folder=tmp_path)
+    assert authors.source == "fantasy_squad/fantasy_squad.json"
+    assert [example.texts for example in authors.examples] == [(row["question"], row["context"])]
+    assert authors.remarks == ("the authors' file, and not generated",)
     train = load("fantasy", split="train", folder=tmp_path, limit=200)
     assert len(train) == 200
     assert {text for _, text in texts(train)}.isdisjoint(

@@ -14,7 +14,7 @@ import yaml
 from tests.fixtures import NOUNS
 from tests.models.conftest import byte_level, save
 
-from textveil_bench.lm_eval import harness
+from textveil_bench.lm_eval import documents, harness
 
 CANARY = "zyxquark"
 """A word that stands in every text of every document, and in no table: no mechanism can draw it."""
@@ -257,4 +257,5 @@ def heard(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return made
 
     monkeypatch.setattr(harness, "load_model", listened)
+    documents.load_model.cache_clear()
     return found

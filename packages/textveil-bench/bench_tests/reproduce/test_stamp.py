@@ -34,14 +34,27 @@ def test_repaired_releases_are_judged_beside_the_others(openai_server, monkeypat
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     asked = ComputeOptions(scale="quick", endpoint={"url": openai_server, "model": "echo"})
     found = compute("stamp-repaired", asked)
-    assert [row[:3] for row in found.rows] == [
-        ("opinions", name, 4)
+    assert [row[:4] for row in found.rows] == [
+        ("opinions", name, 4, "accuracy")
         for name in ("STAMP with polar", "uniform laplace", "uniform laplace, local DP of polar")
     ]
-    figures: list[Any] = [row[3:] for row in found.rows]
+    figures: list[Any] = [row[4:] for row in found.rows]
     for released, repaired, low, high in figures:  # the model gives back what it was sent
         assert released == repaired
         assert low <= 0 <= high
+
+
+def test_mean_budgets_are_those_of_the_words_released(monkeypatch, tmp_path):
+    monkeypatch.delenv("TEXTVEIL_CORPORA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    found = compute("stamp-means", ComputeOptions(scale="quick"))
+    rows: list[dict[str, Any]] = [dict(zip(found.columns, row, strict=True)) for row in found.rows]
+    assert {row["data"] for row in rows} == {"fantasy-generated", "opinions"}
+    for row in rows:
+        counts = [row[f"words of group {group}"] for group in (1, 2, 3, 4)]
+        spent = sum(count * part for count, part in zip(counts, (2, 1, 4, 3), strict=True))
+        assert row["mean epsilon"] == pytest.approx(row["base"] * spent / sum(counts))
+    assert any(row["words of group 3"] for row in rows), "its mean is not that of one group alone"
 
 
 def test_a_table_of_no_name_is_refused():

@@ -74,6 +74,7 @@ def test_an_unknown_name_is_refused_with_the_nearest():
 def test_every_panel_is_a_sweep_whose_options_there_are(name, monkeypatch):
     monkeypatch.setattr(clipping_bounds, "_load_texts", lambda *_: ("a",))
     monkeypatch.setattr(clipping_bounds, "_measure_bound", lambda *_: (5.0, -12.0))
+    monkeypatch.setattr(clipping_bounds, "_measure_base", lambda *_: 0.01)
     for scale, hub in zip(SCALES, cycle((True, False)), strict=False):
         plan = build_plans(load_target(name), scale, hub=hub, endpoint=ENDPOINT, generative=True)
         for sweep in plan.sweeps.values():
@@ -97,7 +98,9 @@ def test_targets_say_what_differs_and_where_values_are_from(name):
 def test_values_and_claims_choose_series_that_are_run(name):
     found = load_target(name)
     plans = [
-        build_plans(found, hub=hub, endpoint=ENDPOINT, generative=True) for hub in (False, True)
+        build_plans(found, scale, hub=hub, endpoint=ENDPOINT, generative=True)
+        for scale in ("usual", "full")
+        for hub in (False, True)
     ]
     series = [
         each
@@ -110,7 +113,13 @@ def test_values_and_claims_choose_series_that_are_run(name):
         where for each in found.expect for where in each.series if not isinstance(where, float)
     ]
     for where in wanted:
-        assert any(_fits(each, where) for each in series), where
+        assert any(_fits(each, row) for row in _list_rows(found, where) for each in series), where
+
+
+def _list_rows(found, where):
+    data = where.get("data")
+    names = found.list_rows(data) if isinstance(data, str) else []
+    return [{**where, "data": name} for name in names] or [where]
 
 
 def _fits(series, where):

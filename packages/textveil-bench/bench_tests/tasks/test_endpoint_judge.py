@@ -9,6 +9,7 @@ import pytest
 from bench_tests.tasks.conftest import untouched
 from textveil.errors import ConfigError
 from textveil.models.endpoint import Endpoint
+from textveil.models.prompts import Prompts
 from textveil_bench.examples import DataSet, Example
 from textveil_bench.tasks.endpoint_judge import ZeroShot, find_original, parse
 
@@ -213,3 +214,35 @@ def test_data_that_it_cannot_ask_about_are_refused(asked, stories, questions, ju
     )
     assert "a text for each" in judge.explain_refusal(short)
     assert judge.name == "asked (echo)"
+
+
+def test_temperature_and_length_are_sent_as_the_task_says(asked, questions, openai_server):
+    before = len(sent(openai_server))
+    list(asked("echo", temperature=0.2, max_tokens=5).score(questions, untouched(questions)))
+    bodies = sent(openai_server, before)
+    assert {(body["temperature"], body["max_tokens"]) for body in bodies} == {(0.2, 5)}
+
+
+def test_its_wordings_can_be_those_of_a_file(asked, questions, pairs, openai_server):
+    prompts = Prompts.parse(
+        {
+            "question_answering": {"user": "{context} -- {question}", "temperature": 0.4},
+            "classification": {
+                "data": {
+                    "facts": {"user": "{question} + {sentence}: {labels}", "labels": ["J", "N"]}
+                }
+            },
+        }
+    )
+    judge = asked("echo", temperature=0.2, prompts=prompts)
+    before = len(sent(openai_server))
+    list(judge.score(questions, untouched(questions)))
+    list(judge.score(pairs, untouched(pairs)))
+    bodies = sent(openai_server, before)
+    reading, labelling = bodies[: len(questions)], bodies[len(questions) :]
+    question, context = questions.examples[0].texts
+    assert f"{context} -- {question}" in {body["messages"][0]["content"] for body in reading}
+    assert {body["temperature"] for body in reading} == {0.4}
+    assert all(body["messages"][0]["content"].endswith(": J, N") for body in labelling)
+    assert {body["temperature"] for body in labelling} == {0.2}
+    assert parse(["j", "N."], ("J", "N"), pairs.labels)[0].tolist() == [0, 1]

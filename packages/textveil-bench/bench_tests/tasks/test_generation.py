@@ -10,6 +10,7 @@ import pytest
 from bench_tests.tasks.conftest import untouched
 from textveil.errors import ConfigError
 from textveil.models.endpoint import Endpoint
+from textveil.models.prompts import Prompts
 from textveil.text.released import Item, Kind
 from textveil_bench.tasks import sentence_vectors
 from textveil_bench.tasks.generation import Generation, split_prompt
@@ -190,3 +191,38 @@ def test_it_needs_texts_and_an_endpoint(generation, stories, judged):
         "generation (no endpoint)",
         "generation (echo)",
     )
+
+
+def test_the_model_of_the_run_alone_sees_originals(
+    generation, stories, trial, journal, openai_server
+):
+    """Whatever else is named: an option of the task must not lead originals elsewhere."""
+    local = Endpoint(url=openai_server, model="draft", key="none", retries=0)
+    tried = canaries(stories, trial)
+    for options in ({}, {"shown": "original"}, {"local_model": "upper"}):
+        judge = generation(local=local, **options)
+        notes = {score.note for score in judge.score(stories, tried)}
+        assert all(note.endswith("revises sees the original beginning") for note in notes)
+    for entry in journal():
+        sees = "keeper" in json.dumps(entry["body"]) or "sisters" in json.dumps(entry["body"])
+        assert sees == (entry["body"]["model"] == "draft")
+    before = len(journal())
+    list(generation(local=local, shown="released").score(stories, tried))
+    assert "keeper" not in json.dumps(journal()[before:])
+
+
+def test_its_wordings_can_be_those_of_a_file(generation, stories, journal):
+    prompts = Prompts.parse(
+        {
+            "continuation": {"user": "On after {text}", "temperature": 0.7, "max_tokens": 9},
+            "extraction": {"user": "{text} | {draft}", "temperature": 0.1},
+        }
+    )
+    list(generation(prompts=prompts).score(stories, untouched(stories)))
+    sent = [entry["body"] for entry in journal()]
+    assert all(len(body["messages"]) == 1 for body in sent), "no system message"
+    first, second = sent[0], sent[-1]
+    assert (first["temperature"], first["max_tokens"]) == (0.7, 9)
+    assert first["messages"][0]["content"].startswith("On after ")
+    assert second["temperature"] == 0.1
+    assert " | On after " in second["messages"][0]["content"]

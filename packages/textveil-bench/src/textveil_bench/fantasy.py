@@ -12,7 +12,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any, TypeVar
@@ -21,7 +21,7 @@ import yaml
 
 from textveil.errors import ConfigError, EndpointError, RandomnessError
 from textveil.files import format_json_line
-from textveil.models import Endpoint
+from textveil.models import Endpoint, Prompt
 from textveil.randomness import SeededRandomness
 from textveil.text import load_counts
 from textveil_bench.examples import Example
@@ -339,6 +339,7 @@ def ask(
     *,
     seed: int = 0,
     attempts: int = 3,
+    prompt: Prompt | None = None,
     report: Callable[[str, int, int], None] | None = None,
 ) -> WrittenPassages:
     """Asks a language model for invented paragraphs with questions.
@@ -353,6 +354,8 @@ def ask(
         count: number of paragraphs, 1 or more.
         seed: seed of the invented names.
         attempts: largest number of requests per paragraph, 1 or more.
+        prompt: what the model is asked; None for our instructions. The answer must be the same
+            JSON.
         report: called with progress.
 
     Raises:
@@ -361,6 +364,12 @@ def ask(
     """
     if count < 1 or attempts < 1:
         raise ConfigError(f"paragraphs and attempts must be 1 or more, got {count} and {attempts}")
+    prompt = prompt or Prompt(system=INSTRUCTIONS, user="Write about {topic}.")
+    writer = (
+        endpoint
+        if prompt.temperature is None
+        else replace(endpoint, temperature=prompt.temperature)
+    )
     rng = SeededRandomness(seed)
     dice = [_Chooser(rng.derive_part(number)) for number in range(count)]
     best = [Passage(context="", questions=())] * count
@@ -370,7 +379,11 @@ def ask(
             i for i, passage in enumerate(best) if len(passage.questions) < QUESTIONS_PER_PARAGRAPH
         ]
         answers = (
-            endpoint.ask([_build_prompt(i, dice[i]) for i in incomplete], report=report)
+            writer.ask(
+                [_fill_prompt(prompt, i, dice[i]) for i in incomplete],
+                report=report,
+                max_tokens=prompt.max_tokens,
+            )
             if incomplete
             else []
         )
@@ -386,12 +399,13 @@ def ask(
     return WrittenPassages(passages=passages, wanted=count, refused=dict(refused))
 
 
-def _build_prompt(number: int, dice: _Chooser) -> tuple[str, str]:
-    topic = TOPICS[number % len(TOPICS)]
-    names = ", ".join(name.capitalize() for name in dice.make_names().values())
-    return INSTRUCTIONS.format(
-        topic=topic, names=names, questions=QUESTIONS_PER_PARAGRAPH, longest=MAX_ANSWER_WORDS
-    ), f"Write about {topic}."
+def _fill_prompt(prompt: Prompt, number: int, dice: _Chooser) -> tuple[str, str]:
+    return prompt.fill(
+        topic=TOPICS[number % len(TOPICS)],
+        names=", ".join(name.capitalize() for name in dice.make_names().values()),
+        questions=QUESTIONS_PER_PARAGRAPH,
+        longest=MAX_ANSWER_WORDS,
+    )
 
 
 def _parse_passage(answer: str, refused: Counter[str]) -> Passage:

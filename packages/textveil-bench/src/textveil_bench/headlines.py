@@ -15,17 +15,18 @@ NAME_WIDTH = 34
 """Width of a series' name, in characters."""
 
 
-def format_headlines(rows: Sequence[BenchRow]) -> Iterator[str]:
+def format_headlines(rows: Sequence[BenchRow], metrics: Sequence[str] = ()) -> Iterator[str]:
     """Yields a table's lines: means over seeds per series and budget.
 
     Each judge and attack has one column, its first headline metric.
 
     Args:
         rows: rows of one or several sweeps.
+        metrics: names of metrics that have a column, too ("Pr@5"), in their first setting.
     """
     for data in dict.fromkeys(row["data"]["name"] for row in rows):
         data_rows = [row for row in rows if row["data"]["name"] == data]
-        columns = list(_find_headlines(data_rows).values())
+        columns = list(_find_headlines(data_rows, metrics).values())
         yield f"{data}, {data_rows[0]['data']['examples']:,} examples"
         yield f"  {'':{NAME_WIDTH}}{'budget':>10}{'local DP':>10}" + "".join(
             f"  {column}" for column in columns
@@ -42,9 +43,11 @@ def format_headlines(rows: Sequence[BenchRow]) -> Iterator[str]:
             yield f"  {_cut_name(series):{NAME_WIDTH}}{budget:>10}{_format_bound(cells[0]):>10}{figures}"
 
 
-def _find_headlines(rows: Sequence[BenchRow]) -> dict[str, str]:
-    """Finds the first headline of each judge, attack and measure."""
+def _find_headlines(rows: Sequence[BenchRow], metrics: Sequence[str]) -> dict[str, str]:
+    """Finds the first headline of each judge, attack and measure, and these metrics."""
     columns: dict[str, str] = {}
+    for score in (score for row in rows for score in row["scores"] if score["metric"] in metrics):
+        columns.setdefault(score["source"], _format_name(score))
     for score in (score for row in rows for score in row["scores"] if score["headline"]):
         if score["metric"] == EXPOSURE_METRIC or score["source"] not in columns:
             columns[score["source"]] = _format_name(score)

@@ -272,8 +272,13 @@ def _read_epsilon(row: BenchRow, name: str) -> float | None:
     return math.inf if value == "infinite" else value
 
 
-def write_table(rows: Iterable[BenchRow], path: Path) -> int:
+def write_table(rows: Iterable[BenchRow], path: Path, suffix: str | None = None) -> int:
     """Writes score rows as .parquet, .csv or .jsonl; returns their number.
+
+    Args:
+        rows: the rows.
+        path: the file.
+        suffix: the format; None for that of the file's name.
 
     Raises:
         ConfigError: the name has another suffix.
@@ -285,13 +290,15 @@ def write_table(rows: Iterable[BenchRow], path: Path) -> int:
             text_streams.format_json_line(convert_infinity(line)).encode() for line in lines
         ),
     }
-    if path.suffix not in writers:
-        raise ConfigError(f"a table's name must end in {', '.join(writers)}; got {path.suffix!r}")
+    suffix = path.suffix if suffix is None else suffix
+    if suffix not in writers:
+        names = ", ".join([*writers, ".tex"])
+        raise ConfigError(f"a table's name must end in {names}, or have --format; got {suffix!r}")
     lines = list(build_score_rows(rows))
     part = path.with_name(path.name + ".part")
     with text_streams.convert_write_errors():
         with open(part, "wb") as stream:
-            writers[path.suffix](lines, stream)
+            writers[suffix](lines, stream)
         os.replace(part, path)
     return len(lines)
 

@@ -15,7 +15,7 @@ from typing import Any
 from textveil.corpus import Executor, LocalExecutor
 from textveil.errors import ConfigError
 from textveil.files import text_streams
-from textveil.models import Endpoint
+from textveil.models import NO_KEY, AnswerSource, AnswerStore, Endpoint, Prompts
 from textveil.text import tokenize
 from textveil_bench import cells as computed
 from textveil_bench import data as loaders
@@ -33,6 +33,12 @@ ProgressCallback = Callable[[str, int, int], None]
 MIN_PACE_WORDS = 10_000
 """Smallest number of finished words from which a run's duration is estimated."""
 
+ANSWERS_FILE = "answers.sqlite"
+"""The file of language models' answers, beside the rows."""
+
+ENDPOINT_FAILURE = "the endpoint "
+"""Beginning of the reason where an endpoint gave no answer."""
+
 MAX_TEACHING_TEXTS = 20_000
 """Largest number of training texts from which important words are learned."""
 
@@ -44,10 +50,12 @@ class Folders:
     Attributes:
         corpora: the folder of corpora; None for the one in the environment, or a hub.
         cache: the folder of fitted judges; None for the default.
+        answers: keeps the answers of language models; None for a file beside the rows.
     """
 
     corpora: Path | None = None
     cache: Path | None = None
+    answers: AnswerSource | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -165,7 +173,8 @@ def run(
 
     Args:
         sweep: the sweep.
-        folder: folder for the rows; created if needed. Existing rows are reused.
+        folder: folder for the rows; created if needed. Existing rows are reused. Rows with an
+            endpoint that gave no answer are returned, and not kept.
         places: folders of data and fitted judges.
         executor: computes the cells, as made by `open_processes`; it stays open, so that several
             runs load models once; None for this process.
@@ -174,8 +183,11 @@ def run(
     Raises:
         ConfigError: the sweep or one of its options is wrong; another run has locked the folder.
         InputError: data cannot be read.
+        RequestLimitReached: `places.answers` counts no more requests; finished rows are kept.
     """
     places, executor = places or Folders(), executor or LocalExecutor()
+    if sweep.endpoint is not None and places.answers is None:
+        places = replace(places, answers=AnswerStore.open(folder / ANSWERS_FILE))
     computed.check_sweep(sweep)
     for source in sweep.data:
         _check_judges(source, sweep, places)
@@ -196,11 +208,17 @@ def run(
         for (job, _), done in executor.map(_run_job, [(job, places) for job in run_plan.jobs]):
             for row in done:
                 texts = row.pop("texts")
-                store.add_row(row)
-                _keep_texts(folder, job, texts, row)
+                if not _has_endpoint_failure(row):  # else the next run asks again
+                    store.add_row(row)
+                    _keep_texts(folder, job, texts, row)
                 results.append(row)
             report("cells", len(results) - len(run_plan.finished_rows), run_plan.cell_count)
         return results
+
+
+def _has_endpoint_failure(row: rows.BenchRow) -> bool:
+    """True if an endpoint gave no answer: that may be otherwise the next time."""
+    return any(reason.startswith(ENDPOINT_FAILURE) for reason in row["not_run"].values())
 
 
 def select_rows(sweep: Sweep, existing_rows: Sequence[rows.BenchRow]) -> list[rows.BenchRow]:
@@ -363,12 +381,22 @@ def load_judges(source: SweepData, sweep: Sweep, places: Folders) -> tuple[Judge
         source.columns,
         source.task,
         sweep.endpoint,
+        sweep.local,
+        sweep.prompts,
         "meaning" in sweep.measures,
     )
-    key = _build_key("judges", *settings, places.corpora, places.cache)
+    key = _build_key("judges", *settings, places.corpora, places.cache, repr(places.answers))
     if key not in _CACHE:
         data = load(source, sweep.limit, places)
-        endpoint = None if sweep.endpoint is None else Endpoint(**sweep.endpoint)
+        endpoint, local = (
+            None if options is None else Endpoint(**options, answers=places.answers)
+            for options in (
+                sweep.endpoint,
+                # the key is for the remote one only
+                None if sweep.local is None else {**sweep.local, "key": NO_KEY, "local": True},
+            )
+        )
+        prompts = None if sweep.prompts is None else Prompts.parse(sweep.prompts)
 
         def train() -> DataSet:
             return load_training_texts(source, places)
@@ -383,6 +411,8 @@ def load_judges(source: SweepData, sweep: Sweep, places: Folders) -> tuple[Judge
                 train=train,
                 cache=places.cache,
                 endpoint=endpoint,
+                local=local,
+                prompts=prompts,
             )
             for task in wanted
         )

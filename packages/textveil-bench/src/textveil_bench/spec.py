@@ -16,6 +16,7 @@ from pydantic import BeforeValidator, Field
 
 from textveil.config import Config, make_options, option_sources, resolve
 from textveil.errors import ConfigError, UnknownName, quote_short
+from textveil.models import Prompts
 from textveil_bench.data import get_data_name, is_file
 
 CONF_FOLDER = Path(__file__).resolve().parent / "conf"
@@ -175,6 +176,9 @@ class Sweep:
         gallery: number of texts per series stored before and after, for the page; 0 for none.
         endpoint: options of a language model, for judges that need one; its key comes from the
             environment.
+        local: options of a language model on this machine, which may see originals: see
+            `tasks.generation`.
+        prompts: wordings of what models are asked: a file, or its content; None for ours.
     """
 
     name: str
@@ -193,8 +197,12 @@ class Sweep:
     entries: tuple[SweepEntry, ...] = ()
     gallery: Annotated[int, Field(ge=0)] = 2
     endpoint: Mapping[str, Any] | None = None
+    local: Mapping[str, Any] | None = None
+    prompts: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
+        if self.prompts is not None:
+            Prompts.parse(self.prompts)
         for kind, names, choices in (
             ("baseline", self.baselines, BASELINES),
             ("measure", self.measures, MEASURES),
@@ -228,6 +236,8 @@ class Sweep:
             else dict(option_sources.read_mapping(find_packaged_file(source)))
         )
         values.pop("description", None)
+        if isinstance(values.get("prompts"), str):
+            values["prompts"] = Prompts.read(Path(values["prompts"])).plain
         for name, section in (("data", SweepData), ("entries", SweepEntry)):
             if name in values:
                 values[name] = tuple(
@@ -506,7 +516,9 @@ class PlannedSeries:
             "attacked": sweep.attacked,
             "measures": sweep.measures,
             "prior": EXPOSURE_PRIOR,
-            "endpoint": sweep.endpoint,
+            "endpoint": _identify_endpoint(sweep.endpoint),
+            **({"local": _identify_endpoint(sweep.local)} if sweep.local else {}),
+            **({"prompts": sweep.prompts} if sweep.prompts else {}),
         }
         for budget, seed in product(self.budgets, sweep.seeds):
             config = self.build_config(budget)
@@ -516,6 +528,13 @@ class PlannedSeries:
             key = _hash_values({**evaluation, "drawn": draw_key})
             seeded_config = self.build_config(budget, int(draw_key, 16))
             yield PlannedCell(budget=budget, seed=seed, config=seeded_config, key=key)
+
+
+def _identify_endpoint(endpoint: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Returns what the answers of an endpoint depend on: not the port of a model of a file."""
+    if endpoint is None or not endpoint.get("identity"):
+        return endpoint
+    return {name: value for name, value in endpoint.items() if name != "url"}
 
 
 VERSION = 1

@@ -8,6 +8,7 @@ Not here: the posterior itself (`posterior`), and guesses of several words toget
 """
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -18,7 +19,7 @@ from textveil.config import make_options
 from textveil.errors import ConfigError
 from textveil.evaluate.attack.attack_contract import Outcome, ProgressCallback, ignore_progress
 from textveil.evaluate.attack.attack_input import Case, View
-from textveil.evaluate.attack.channel import check_law, describe_estimate
+from textveil.evaluate.attack.channel import check_law, describe_estimate, is_sampled
 from textveil.evaluate.attack.posterior import (
     DEFAULT_DRAWS,
     Ranking,
@@ -33,6 +34,9 @@ NOTHING_PROTECTED = "no word is protected"
 
 EXACT_NOTE = "exact law"
 JOINT_NOTE = "a lower bound: words that were mixed are guessed together, approximately"
+
+FEWER_DRAWS = 4
+"""Divides the draws of a second attacker, whose success says what more draws would add."""
 
 MEMORY_ANEW = "drawn anew"
 MEMORY_ONCE = "drawn once"
@@ -60,9 +64,9 @@ class Bayes:
     Args:
         priors: which of uniform, unigram and context.
         k: the number of guesses that count; where a mechanism mixes words, at most 9.
-        draws: noisy vectors per distinct released row, where the law has to be estimated. Too few
-            make the attacker too sure, and the bound low; coordinate-wise Laplace noise in hundreds
-            of dimensions takes many, and long.
+        draws: noisy vectors per distinct released row, where the law has to be estimated; of a
+            mechanism that only draws, words. Too few make the attacker too sure, and the bound low;
+            coordinate-wise Laplace noise in hundreds of dimensions takes many, and long.
         model: of the prior `context`: a folder or hub id of a masked language model; None is the
             bundled one.
     """
@@ -84,7 +88,8 @@ class Bayes:
     def refusal(self, view: View) -> str:
         """Returns why no guess can be made, or "".
 
-        That is where nothing is protected, the mechanism's law is unknown, or no prior can be had.
+        That is where nothing is protected, the law depends on private words around, or no prior
+        can be had.
         """
         if not len(view.output_rows):
             return NOTHING_PROTECTED
@@ -105,16 +110,25 @@ class Bayes:
         for prior in self.priors:
             if explain_refusal(view, prior):
                 continue
-            rankings = rank_after_releases(
+            rank = partial(
+                rank_after_releases,
                 view,
-                release_counts,
                 prior=prior,
                 k=self.k,
-                draws=self.draws,
                 model=self.model,
                 rng=rng,
                 report=report,
             )
+            rankings = rank(release_counts, draws=self.draws)
+            if is_sampled(view):
+                draws = max(2, self.draws // FEWER_DRAWS)
+                (fewer,) = rank([1], draws=draws)
+                yield self._build_outcome(
+                    f"top-1 of {draws} draws",
+                    {"prior": prior},
+                    fewer.candidates[:, 0] == case.truth.rows,
+                    view.note_reranking("if it is lower than top-1, more draws would name more"),
+                )
             if releases == 1:
                 yield from self._yield_outcomes(case, prior, rankings[0], {"prior": prior})
                 continue

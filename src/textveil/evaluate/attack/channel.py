@@ -13,11 +13,11 @@ from typing import Literal
 import numpy as np
 
 from textveil.errors import ConfigError
-from textveil.evaluate.attack import context_channel
+from textveil.evaluate.attack import context_channel, sampled_channel
 from textveil.evaluate.attack.attack_contract import ProgressCallback, ignore_progress
 from textveil.evaluate.attack.attack_input import Case, View
 from textveil.evaluate.log_math import slice_rows
-from textveil.mechanism import PLACEHOLDER, Backward, Block, Law, Layout, Mechanism, Noisy
+from textveil.mechanism import PLACEHOLDER, Backward, Block, Law, Layout, Mechanism, Noisy, Windowed
 from textveil.randomness import Draws, Flags, Floats, Ids, Randomness, Values
 from textveil.table import EmbeddingTable, compute_shares
 
@@ -55,6 +55,15 @@ RELEASED_ROW_SHARE = 0.8
 
 The other draws keep any single weight from being large.
 """
+
+SAMPLED_ROW_SHARE = 0.4
+"""The same share where nothing is known of the mechanism but its draws.
+
+It may release words for others that are not near.
+"""
+
+MIN_SAMPLED_ROWS = 64
+"""The least number of released rows for which such a mechanism draws."""
 
 WEIGHED_DRAWS_DIVISOR = 3
 """Divides the draws that are weighed for one row.
@@ -100,14 +109,29 @@ def explain_refusal(view: View) -> str:
         return ""
     if context_channel.is_contextual(view.mechanism, view.table):
         return context_channel.explain_refusal(view)
-    if not view.mechanism.claim(view.table).alone:
-        return "the law of a released word may depend on other words than its own"
-    if not isinstance(view.mechanism, Noisy) and not _has_explicit_law(view):
-        return (
-            "the law of the mechanism is not known: it has no log_probs, and no noise that could "
-            "be drawn anew"
-        )
+    if _is_mixing(view):
+        return "the law of a released word depends on the words that are mixed with it"
     return ""
+
+
+def _is_mixing(view: View) -> bool:
+    return isinstance(view.mechanism, Windowed) and view.mechanism.mix.L > 1
+
+
+def is_sampled(view: View) -> bool:
+    """Says whether the law is estimated from draws of words alone in their text.
+
+    So it is where the mechanism does nothing but draw, and where its law may depend on other words.
+    """
+    if (
+        context_channel.is_contextual(view.mechanism, view.table)
+        or _is_mixing(view)
+        or not (view.output_rows != PLACEHOLDER).any()
+    ):
+        return False
+    if not view.mechanism.claim(view.table).alone:
+        return True
+    return not isinstance(view.mechanism, Noisy) and not _has_explicit_law(view)
 
 
 def _has_explicit_law(view: View) -> bool:
@@ -163,12 +187,11 @@ def check_law(case: Case) -> None:
 
 def describe_estimate(view: View, draws: int) -> str:
     """Returns the note of an attack whose channel is not exact."""
-    is_contextual = context_channel.is_contextual(view.mechanism, view.table)
-    method = (
-        context_channel.describe_approximation(view)
-        if is_contextual
-        else f"from {draws} draws for each released word"
-    )
+    method = f"from {draws} draws for each released word"
+    if context_channel.is_contextual(view.mechanism, view.table):
+        method = context_channel.describe_approximation(view)
+    elif is_sampled(view):
+        method += ", of words alone in their text, and pooled by distance"
     return f"a lower bound: the law was estimated {method}"
 
 
@@ -184,7 +207,7 @@ def yield_likelihoods(
 
     Args:
         view: of a mechanism that does not mix words.
-        draws: noisy vectors per line, where the law has to be estimated.
+        draws: noisy vectors, or words, per line, where the law has to be estimated.
         rng: for these.
         report: callback for progress.
     """
@@ -247,7 +270,7 @@ def _has_same_law(view: View, other: View) -> bool:
 def _share_law(views: Sequence[View], report: ProgressCallback) -> None:
     first = views[0]
     # a law that is estimated is estimated for each
-    if isinstance(first.mechanism, Noisy) or explain_refusal(first):
+    if isinstance(first.mechanism, Noisy) or explain_refusal(first) or is_sampled(first):
         return
     if not all(map(partial(_has_same_law, first), views)):
         return
@@ -331,20 +354,23 @@ def _compute_lines(
     even = np.zeros((hidden, len(view.table)), np.float32)
     if hidden == len(rows):
         return even, "exact"
-    lines = compute_exact_lines(view.mechanism, view.table, rows[hidden:], parameter, report)
-    evidence: Evidence = "exact"
-    if lines is None:
-        assert isinstance(view.mechanism, Noisy), "refused otherwise"
-        lines = estimate_lines(
-            view.mechanism,
-            view.table,
-            rows[hidden:],
-            parameter,
-            draws=draws,
-            rng=rng,
-            report=report,
+    mechanism, table, words = view.mechanism, view.table, rows[hidden:]
+    evidence: Evidence = "estimated"
+    lines: Floats | None
+    if is_sampled(view):
+        centres = _draw_proposals(
+            table, words, draws * max(len(words), MIN_SAMPLED_ROWS), SAMPLED_ROW_SHARE, rng
         )
-        evidence = "estimated"
+        lines = sampled_channel.estimate_by_drawing(
+            mechanism, table, words, parameter, centres, rng=rng, report=report
+        )
+    elif (lines := compute_exact_lines(mechanism, table, words, parameter, report)) is not None:
+        evidence = "exact"
+    else:
+        assert isinstance(mechanism, Noisy), "sampled otherwise"
+        lines = estimate_lines(
+            mechanism, table, words, parameter, draws=draws, rng=rng, report=report
+        )
     return np.concatenate([even, lines]) if hidden else lines, evidence
 
 
@@ -483,7 +509,7 @@ def estimate_lines(
         mechanism=mechanism, table=table, view=view, parameter=parameter, rng=rng, report=report
     )
     budget = draws * len(rows)
-    centres = _draw_proposals(table, rows, budget, rng)
+    centres = _draw_proposals(table, rows, budget, RELEASED_ROW_SHARE, rng)
     # with little noise, a row is released for those that it is the nearest to
     if mechanism.exclude_original:
         centres = np.concatenate([centres, np.arange(len(table))])
@@ -499,9 +525,11 @@ def estimate_lines(
     return lines
 
 
-def _draw_proposals(table: EmbeddingTable, rows: Ids, budget: int, rng: Randomness) -> Ids:
-    """Draws the rows around which noisy vectors are sampled."""
-    share = max(1, int(RELEASED_ROW_SHARE * budget) // len(rows))
+def _draw_proposals(
+    table: EmbeddingTable, rows: Ids, budget: int, released_share: float, rng: Randomness
+) -> Ids:
+    """Draws the private rows that are tried: a share of them the released ones themselves."""
+    share = max(1, int(released_share * budget) // len(rows))
     other_draws = budget - share * len(rows)
     cumulated = np.cumsum((1 / len(table) + compute_shares(table)) / 2)
     uniform = (

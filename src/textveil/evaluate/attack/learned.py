@@ -100,6 +100,9 @@ Setting = Mapping[str, str | int | float]
 FeatureFunction = Callable[[Shortlist, Values], Floats]
 """Computes features [m, K, F] of candidates from current probabilities [m, K]."""
 
+TextModel = Callable[[Shortlist, View, Knowledge], Floats]
+"""Scores candidates [m, K, F] by the texts around them."""
+
 
 def _check_public_texts(public: object) -> object:
     """Checks that public texts are texts, and returns them.
@@ -301,6 +304,7 @@ class Learned:
             self._learn_knowledge(view, texts, protected_share) for texts in (count_texts, public)
         )
         truth = trial_knowledge.find_ids(view.table, simulated.secret_words)
+        text_model = self._train_text_model(view, count_texts, trial_knowledge, rng, report)
         is_mixed = is_mixing(view)
         if is_mixed and not len(simulated.view.output_rows):
             raise ConfigError(
@@ -311,19 +315,25 @@ class Learned:
 
         def guess_after(releases: int) -> Guesses:
             law = first_estimate if releases else None
+            model = text_model if releases else None
             estimates: list[WordEstimate] | None = None if law is None else []
             trial = self._find_shortlist(
                 simulated.view, trial_knowledge, releases, is_merged, law, rng, report
             )
             feature_functions = self._build_feature_functions(
-                simulated.view, trial_knowledge, estimates, simulated.truth.table_rows, report
+                simulated.view,
+                trial_knowledge,
+                estimates,
+                simulated.truth.table_rows,
+                model,
+                report,
             )
             weights = _fit_weights(trial, truth, feature_functions)
             shortlist = self._find_shortlist(
                 view, full_knowledge, releases, is_merged, law, rng, report
             )
             feature_functions = self._build_feature_functions(
-                view, full_knowledge, estimates, None, report
+                view, full_knowledge, estimates, None, model, report
             )
             return _build_guesses(
                 shortlist,
@@ -370,12 +380,24 @@ class Learned:
         key = _build_knowledge_key(view), _hash_texts(texts), protected
         return self._memoize(key, partial(learn, view.origin, view.words, texts, protected))
 
+    def _train_text_model(
+        self,
+        view: View,
+        texts: Sequence[str],
+        knowledge: Knowledge,
+        rng: Randomness,
+        report: ProgressCallback,
+    ) -> TextModel | None:
+        """Trains a model of whole releases on the counted texts, for attackers who have one."""
+        return None
+
     def _build_feature_functions(
         self,
         view: View,
         knowledge: Knowledge,
         estimates: list[WordEstimate] | None,
         truth: Ids | None,
+        text_model: TextModel | None,
         report: ProgressCallback,
     ) -> Sequence[FeatureFunction]:
         """Returns the feature functions of each pass.
@@ -386,6 +408,7 @@ class Learned:
             estimates: where words were mixed, one for each pass: made where `truth` is known, and
                 else used.
             truth: int64 [n], the rows of the words that are guessed.
+            text_model: asked in the end, with language models; None for none.
             report: callback for progress.
         """
         add_context = partial(_add_context, report=report)
@@ -404,6 +427,10 @@ class Learned:
                 for step in range(self.passes)
             ]
         model_functions: list[FeatureFunction] = []
+        if text_model is not None:
+            model_functions.append(
+                partial(_score_by_text_model, view=view, knowledge=knowledge, model=text_model)
+            )
         if kind := NETWORK_KINDS.get(self.language):
             language = load_language_model(view.origin, self.model, kind)
             model_functions.append(
@@ -734,6 +761,18 @@ def _score_by_beam(
     return beam.score_candidates(shortlist.word_context, shortlist.words, probability, positions)[
         :, :, None
     ].astype(np.float32)
+
+
+def _score_by_text_model(
+    shortlist: Shortlist,
+    probability: Values,
+    *,
+    view: View,
+    knowledge: Knowledge,
+    model: TextModel,
+) -> Floats:
+    """Returns the scores of a model of whole releases, which needs no probabilities."""
+    return model(shortlist, view, knowledge)
 
 
 def _fill_likeliest(

@@ -22,7 +22,7 @@ from textveil.mechanism import Windowed
 from textveil.randomness import Ids, Randomness, Values
 
 DEFAULT_DRAWS = 64
-"""Noisy vectors per released row, where the channel has to be estimated."""
+"""Noisy vectors, or words, per released row, where the channel has to be estimated."""
 
 MAX_JOINT_CANDIDATES = 9
 """The most candidates per position where mixed words are guessed together."""

@@ -17,6 +17,7 @@ from traceback import extract_tb
 
 import numpy as np
 
+import textveil
 from textveil.errors import BudgetError, ConfigError, TextveilError, UnknownName
 from textveil.mechanism import Layout
 from textveil.pipeline import Privatizer
@@ -50,6 +51,9 @@ __all__ = [
     "Verdict",
     "audit",
 ]
+
+_PACKAGES = (Path(textveil.__file__).parent, Path(__file__).parents[1])
+"""Folders of the code whose errors show no word."""
 
 AuditProgress = Callable[[str, int, int], None]
 
@@ -166,8 +170,7 @@ def _run_check(subject: Subject, check: str) -> AuditFinding:
             check, f"the mechanism cannot keep to any budget tested here: {_format_error(error)}"
         )
     except ConfigError as error:
-        is_ours = Path(extract_tb(error.__traceback__)[-1].filename).parent == Path(__file__).parent
-        return make_unchecked(check, str(error) if is_ours else _format_error(error))
+        return make_unchecked(check, _format_error(error))
     except Exception as error:  # a mechanism may raise anything, and that is a finding
         return _make_violated(check, _format_error(error))
     return finding
@@ -178,6 +181,12 @@ def _make_violated(check: str, why: str) -> AuditFinding:
 
 
 def _format_error(error: Exception) -> str:
-    """Formats an error's type and place; its message may hold words."""
+    """Formats an error: our own by its message, others by type and place.
+
+    The message of another package's error may hold words.
+    """
     where = extract_tb(error.__traceback__)[-1]
+    path = Path(where.filename)
+    if isinstance(error, TextveilError) and any(map(path.is_relative_to, _PACKAGES)):
+        return str(error)
     return f"raised {type(error).__name__} ({Path(where.filename).name}, line {where.lineno})"

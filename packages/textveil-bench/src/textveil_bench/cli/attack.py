@@ -160,13 +160,15 @@ def attack(
         options.setdefault("linkage", {})["decoys"] = tuple(
             rates.read_other_texts(pool, file, field)
         )
+    learners = [name for name in LEARNERS if name in names]
     if public is not None:
-        options.setdefault("learned", {})["public"] = tuple(
-            rates.read_other_texts(public, file, field)
-        )
-    elif "learned" in names and attacks != "all":
+        public_texts = tuple(rates.read_other_texts(public, file, field))
+        for name in learners:
+            options.setdefault(name, {})["public"] = public_texts
+    elif learners and attacks != "all":
         raise ConfigError(
-            "`learned` trains on public texts of the same kind: give a file of them with --public"
+            f"`{learners[0]}` trains on public texts of the same kind: give a file of them with "
+            "--public"
         )
     if output is not None:
         evaluation.refuse_same_file(file, os.path.join(output, FINDINGS_FILE))
@@ -191,6 +193,9 @@ def attack(
     if output is not None:
         _write(document, output, _format_title(resolved))
 
+
+LEARNERS = ("learned", "network")
+"""Attackers who learn from public texts."""
 
 QUICK_OPTIONS = {
     "bayes": {"priors": ("uniform", "unigram")}

@@ -5,14 +5,18 @@ Not here: the runs (`textveil_bench.run`), and the other commands (the other mod
 package).
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from textveil.cli import console, group, progress, say, verb
+from textveil.cli.decorators import add
+from textveil_bench.cli.compare import bench_compare
+from textveil_bench.cli.run_options import Folder as Folder
+from textveil_bench.cli.run_options import Processes as Processes
+from textveil_bench.cli.run_options import count_processes
+from textveil_bench.cli.run_options import note_interrupt as note_interrupt
 
 PANEL = "Bench"
 """The heading of the bench's commands in `textveil --help`."""
@@ -23,19 +27,6 @@ bench = group(
     "textveil report runs/quick --output quick.html",
     panel=PANEL,
 )
-
-Folder = Annotated[
-    str | None,
-    typer.Option(
-        "--folder", metavar="DIR", help="The folder of the data sets; else $TEXTVEIL_CORPORA."
-    ),
-]
-Processes = Annotated[
-    int | None,
-    typer.Option(
-        "--processes", metavar="N", help="Worker processes, of one thread each; else one per core."
-    ),
-]
 
 
 Limit = Annotated[
@@ -52,19 +43,6 @@ Only = Annotated[
         help="Run only this data set, or this entry of the sweep; repeatable.",
     ),
 ]
-
-
-@contextmanager
-def note_interrupt(folder: str) -> Iterator[None]:
-    """Prints after an interrupt that finished rows are kept."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        console.note(
-            f"Interrupted. Finished rows are in {Path(folder).name}; the same command continues "
-            "from there."
-        )
-        raise
 
 
 @verb(
@@ -116,7 +94,7 @@ def bench_run(
     from textveil_bench.spec import Sweep
 
     selection = Sweep.read(sweep).select_part(
-        limit=limit, seeds=_parse_numbers(seeds), only=only or ()
+        limit=limit, seeds=parse_seeds(seeds), only=only or ()
     )
     places = run.Folders(corpora=None if folder is None else Path(folder))
     if dry_run:
@@ -129,16 +107,12 @@ def bench_run(
         raise ConfigError("give --output DIR, the folder for the rows, or --dry-run")
     with (
         note_interrupt(output),
-        run.open_processes(_count_processes(processes)) as executor,
+        run.open_processes(count_processes(processes)) as executor,
         progress.show_bars() as report,
     ):
         rows = run.run(selection, Path(output), places=places, executor=executor, report=report)
     if as_json:
-        from textveil.files import format_json_line
-        from textveil_bench.rows import build_score_rows, convert_infinity
-
-        for line in build_score_rows(rows):
-            say(format_json_line(convert_infinity(line)).rstrip("\n"))
+        print_score_rows(rows)
         return
     _show(rows)
     console.note(
@@ -227,7 +201,7 @@ def bench_choose(
     selection = choose.Comparison.read(comparison).select_part(only or (), level or ())
     with (
         note_interrupt(output),
-        run.open_processes(_count_processes(processes)) as executor,
+        run.open_processes(count_processes(processes)) as executor,
         progress.show_bars() as report,
     ):
         rows = choose.run(
@@ -260,6 +234,7 @@ def bench_choose(
 @verb(
     "textveil bench export runs/sweep --output scores.parquet",
     "textveil bench export runs/sweep runs/other --output scores.csv",
+    "textveil bench export runs/sweep --output tables.tex",
     on=bench,
     name="export",
 )
@@ -268,13 +243,37 @@ def bench_export(
         list[str], typer.Argument(metavar="DIR|FILE...", help="Folders of runs, or files of rows.")
     ],
     output: Annotated[
-        str, typer.Option("--output", metavar="FILE", help="The table: a .parquet, .csv or .jsonl.")
+        str,
+        typer.Option(
+            "--output",
+            metavar="FILE",
+            help="The table: a .parquet, .csv or .jsonl, or a .tex with tables for a paper.",
+        ),
     ],
+    format_name: Annotated[
+        Literal["parquet", "csv", "jsonl", "latex"] | None,
+        typer.Option("--format", help="The format, where the name does not say it."),
+    ] = None,
 ) -> None:
-    """Write rows as one table, with a line for each score."""
+    """Write rows as one table, with a line for each score, or as tables for a paper.
+
+    In LaTeX each data set has a table of means with intervals, with a line for each series and
+    budget; it needs the package booktabs.
+    """
     from textveil_bench import rows
 
-    count = rows.write_table(rows.read(map(Path, paths)), Path(output))
+    if format_name == "latex" or (format_name is None and output.endswith(".tex")):
+        from textveil.files import text_streams
+        from textveil_bench.compare import build_series
+        from textveil_bench.report.latex import render_latex
+
+        tables = render_latex(build_series(rows.read(map(Path, paths))))
+        with text_streams.open_output(output) as out:
+            out.write(tables)
+        return
+    count = rows.write_table(
+        rows.read(map(Path, paths)), Path(output), format_name and f".{format_name}"
+    )
     console.note(f"{count:,} lines")
 
 
@@ -306,6 +305,14 @@ def bench_fantasy(
     model: Annotated[
         str | None, typer.Option("--model", metavar="NAME", help="The model's name at that API.")
     ] = None,
+    prompts: Annotated[
+        str | None,
+        typer.Option(
+            "--prompts",
+            metavar="FILE",
+            help="Your own wording: the entry generation of a YAML file of prompts.",
+        ),
+    ] = None,
     output: Annotated[
         str | None, typer.Option("--output", metavar="FILE", help="Write there, as JSON lines.")
     ] = None,
@@ -317,14 +324,17 @@ def bench_fantasy(
     """
     from textveil.errors import ConfigError
     from textveil.files import text_streams
-    from textveil.models import Endpoint
+    from textveil.models import Endpoint, Prompts
     from textveil_bench import fantasy
 
     if (upstream is None) != (model is None):
         raise ConfigError("give both --upstream and --model, or neither")
     passages = fantasy.generate(count, seed=seed)
     if upstream is not None and model is not None:
-        reply = fantasy.ask(Endpoint(url=upstream, model=model), count)
+        prompt = None if prompts is None else Prompts.read(Path(prompts)).find("generation")
+        if prompts is not None and prompt is None:
+            raise ConfigError("--prompts must have an entry generation, and this file lacks it")
+        reply = fantasy.ask(Endpoint(url=upstream, model=model), count, prompt=prompt)
         console.note(console.wrap(str(reply)))
         passages = iter(reply.passages)
     lines = list(fantasy.format_lines(passages))
@@ -335,13 +345,8 @@ def bench_fantasy(
         console.note(f"{len(lines):,} line{'s' * (len(lines) != 1)}")
 
 
-def _count_processes(count: int | None) -> int:
-    import os
-
-    return (os.cpu_count() or 1) if count is None else count
-
-
-def _parse_numbers(typed: str | None) -> tuple[int, ...] | None:
+def parse_seeds(typed: str | None) -> tuple[int, ...] | None:
+    """Parses the seeds of --seeds; None for the sweep's own."""
     from textveil.errors import ConfigError
 
     if typed is None:
@@ -352,6 +357,15 @@ def _parse_numbers(typed: str | None) -> tuple[int, ...] | None:
         raise ConfigError(
             "--seeds must be whole numbers separated by commas, such as 1,2,3"
         ) from None
+
+
+def print_score_rows(rows: "list[dict[str, Any]]") -> None:
+    """Prints rows as JSON, a line for each score, without figures of single texts."""
+    from textveil.files import format_json_line
+    from textveil_bench.rows import build_score_rows, convert_infinity
+
+    for line in build_score_rows(rows):
+        say(format_json_line(convert_infinity(line)).rstrip("\n"))
 
 
 def _show(rows: list[dict[str, Any]]) -> None:
@@ -420,3 +434,6 @@ def bench_task_words(
             )
         )
     console.note(f"{len(words):,} word{'s' * (len(words) != 1)}")
+
+
+add(bench, bench_compare, "compare")

@@ -12,12 +12,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from textveil.cli import console, evaluation, progress, verb
+from textveil.cli import TypedOptions, console, evaluation, progress, say, verb
+from textveil.errors import ConfigError
 from textveil_bench.cli import rates
-from textveil_bench.cli.bench import PANEL
+from textveil_bench.cli.bench import PANEL, note_interrupt, parse_seeds, print_score_rows
 
 if TYPE_CHECKING:
-    from textveil.config import Config
+    from textveil_bench.spec import Sweep
+
+RISK_METRICS = ("Pr@5",)
+"""Metrics that a grid's table shows in any case: the risk in d-chi-STENCIL's figures."""
 
 
 @verb(
@@ -29,10 +33,15 @@ if TYPE_CHECKING:
     "textveil lm-eval --tasks mine --include_path tasks --fields mine=title,body --model "
     "local-completions --model_args model=NAME,base_url=URL --mechanism rankcape --epsilon 8 "
     "--output found.json",
+    (
+        "textveil lm-eval --tasks sst2,qnli --model_args pretrained=FOLDER --grid stencil-fig2 "
+        "--output runs/fig2"
+    ),
     panel=PANEL,
+    complete=False,
 )
 def lm_eval(
-    config: "Config",
+    typed: TypedOptions,
     tasks: Annotated[
         str,
         typer.Option(
@@ -128,6 +137,24 @@ def lm_eval(
             "--baseline", help="Evaluate on the originals, too; only for models on this machine."
         ),
     ] = False,
+    grid: Annotated[
+        str | None,
+        typer.Option(
+            "--grid",
+            metavar="FILE|NAME",
+            help="Run the mechanisms and attacks of a sweep, or of a paper's figure; rows into --output.",
+        ),
+    ] = None,
+    seeds: Annotated[
+        str | None,
+        typer.Option("--seeds", metavar="N,...", help="With --grid: seeds in place of its own."),
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--only", metavar="NAME", help="With --grid: run only this entry; repeatable."
+        ),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print what would be privatized, and run nothing.")
     ] = False,
@@ -135,16 +162,22 @@ def lm_eval(
         bool, typer.Option("--json", help="Print one JSON object with everything.")
     ] = False,
     output: Annotated[
-        str | None, typer.Option("--output", metavar="FILE", help="Write that object there.")
+        str | None,
+        typer.Option(
+            "--output",
+            metavar="FILE|DIR",
+            help="Write that object there; with --grid, the folder of rows.",
+        ),
     ] = None,
 ) -> None:
     """Evaluate a language model on privatized documents.
 
     The evaluation is that of lm-evaluation-harness. Every document and every few-shot example, with
     its answer options, is privatized before it goes into a prompt; labels stay. The model sees
-    nothing else. Needs pip install 'textveil-bench[lm-eval]'.
+    nothing else. With --grid every mechanism and budget of a sweep is attacked on the releases that
+    the model answers on. Needs pip install 'textveil-bench[lm-eval]'.
     """
-    from textveil_bench.lm_eval import EvaluationOptions, evaluate, preview
+    from textveil_bench.lm_eval import EvaluationOptions, build_grid, evaluate, preview
     from textveil_bench.lm_eval.fields import parse_fields
 
     options = EvaluationOptions(
@@ -162,6 +195,12 @@ def lm_eval(
         chat=chat,
         baseline=baseline,
     )
+    if grid is not None:
+        _run_grid(build_grid(grid, options), typed, output, seeds, only or [], dry_run, as_json)
+        return
+    if seeds is not None or only:
+        raise ConfigError("--seeds and --only are for --grid")
+    config = typed.resolve_config()
     folder = None if cache is None else Path(cache)
     if dry_run:
         document = preview(config, options, folder)
@@ -173,6 +212,47 @@ def lm_eval(
         _show(document)
     if output is not None:
         evaluation.write_json(document, output)
+
+
+def _run_grid(
+    sweep: "Sweep",
+    typed: TypedOptions,
+    output: str | None,
+    seeds: str | None,
+    only: list[str],
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Runs or previews a grid; its rows are for `textveil report` and `textveil bench export`."""
+    from textveil_bench import run
+    from textveil_bench.headlines import format_headlines
+
+    if typed.values or typed.settings:
+        raise ConfigError(
+            "--grid has its own mechanisms and budgets: leave out --mechanism, --epsilon, -o and "
+            "the like, or write them into a sweep of your own"
+        )
+    sweep = sweep.select_part(seeds=parse_seeds(seeds), only=only)
+    if dry_run:
+        for line in run.format_preview(
+            sweep, None if output is None else Path(output), run.Folders()
+        ):
+            say(line)
+        return
+    if output is None:
+        raise ConfigError("give --output DIR, the folder for the rows, or --dry-run")
+    with note_interrupt(output), progress.show_bars() as report:
+        rows = run.run(sweep, Path(output), report=report)
+    if as_json:
+        print_score_rows(rows)
+        return
+    for line in format_headlines(rows, RISK_METRICS):
+        say(line)
+    console.note(
+        console.wrap(
+            f"{len(rows):,} rows are in {Path(output).name}. `textveil report` draws them."
+        )
+    )
 
 
 def _show(document: Mapping[str, Any]) -> None:

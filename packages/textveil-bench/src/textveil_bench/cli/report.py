@@ -48,7 +48,9 @@ def report(
     figures: Annotated[
         str | None,
         typer.Option(
-            "--figures", metavar="DIR", help="Also write each figure there, as PNG and SVG."
+            "--figures",
+            metavar="DIR",
+            help="Also write each figure there, as PNG and SVG, and its data as CSV.",
         ),
     ] = None,
     library: Annotated[

@@ -7,9 +7,11 @@ Not here: the figures and tables, and their runs (`textveil_bench.reproduce`).
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import urlsplit
 
 import typer
 
@@ -17,7 +19,14 @@ from textveil.cli import evaluation, note, progress, say, verb
 from textveil.errors import ConfigError, InputError
 from textveil.files import text_streams
 from textveil_bench.cli import rates
-from textveil_bench.cli.bench import PANEL, Folder, Processes, note_interrupt
+from textveil_bench.cli.bench import (
+    PANEL,
+    Folder,
+    Limit,
+    Processes,
+    note_interrupt,
+    parse_seeds,
+)
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -25,6 +34,12 @@ if TYPE_CHECKING:
     from textveil_bench.reproduce.run import ReproductionResult
 
 ALL_TARGETS = "all"
+OUR_PROMPTS = "ours"
+PROMPT_TEMPLATE = "template"
+LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "::1")
+UNUSED_URL = "http://127.0.0.1:9/v1"
+"""Stands for the address of a file that is not served."""
+
 OUTPUT_FOLDER = "reproduced"
 INDEX_FILE = "index.html"
 
@@ -38,7 +53,12 @@ PlainData = Mapping[str, Any]
     "textveil reproduce all --folder corpora --dry-run",
     "textveil reproduce all --rows benchmarks/rows/reproduce --output pages",
     "textveil reproduce stencil-fig4 --upstream http://localhost:8000/v1 --model NAME",
+    "textveil reproduce cape-table6 --upstream URL --model NAME --local-model local.gguf --dry-run",
     panel=PANEL,
+    brief=(
+        *("quick", "full", "hub", "folder", "output", "upstream", "model"),
+        *("prompts", "most_requests", "chosen_panels", "dry_run"),
+    ),
 )
 def reproduce(
     name: Annotated[
@@ -79,12 +99,50 @@ def reproduce(
         str | None,
         typer.Option(
             "--upstream",
-            metavar="URL",
-            help="The base URL of a language model, for panels that need one.",
+            metavar="URL|FILE.gguf",
+            help="A language model, for panels that need one: an API's base URL, or a file.",
         ),
     ] = None,
     model: Annotated[
         str | None, typer.Option("--model", metavar="NAME", help="The model's name at that API.")
+    ] = None,
+    local_url: Annotated[
+        str | None,
+        typer.Option(
+            "--local-url", metavar="URL", help="The API of a model that may see original texts."
+        ),
+    ] = None,
+    local_model: Annotated[
+        str | None,
+        typer.Option(
+            "--local-model",
+            metavar="NAME|FILE.gguf",
+            help="A model that may see original texts, for panels with a local model.",
+        ),
+    ] = None,
+    prompts: Annotated[
+        str,
+        typer.Option(
+            "--prompts",
+            metavar="ours|FILE",
+            help="The questions to models: ours, or a file; `template` prints ours as one.",
+        ),
+    ] = OUR_PROMPTS,
+    most_requests: Annotated[
+        int | None,
+        typer.Option(
+            "--most-requests", metavar="N", min=0, help="Stop asking the API after N requests."
+        ),
+    ] = None,
+    chosen_panels: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--panel", metavar="NAME", help="Run only panels with this in their name; repeatable."
+        ),
+    ] = None,
+    limit: Limit = None,
+    seeds: Annotated[
+        str | None, typer.Option("--seeds", metavar="N,...", help="Seeds in place of the target's.")
     ] = None,
     generative: Annotated[
         bool,
@@ -109,6 +167,11 @@ def reproduce(
     """
     from textveil_bench.reproduce import targets
 
+    if prompts == PROMPT_TEMPLATE:
+        from textveil_bench.prompts import format_template
+
+        say(format_template().rstrip("\n"))
+        return
     if name is None:
         for target_name in targets.list_names():
             say(f"{target_name:14}{targets.load_target(target_name).title}")
@@ -121,12 +184,12 @@ def reproduce(
         raise InputError("--rows must be the folder of an earlier run; there is no such folder")
     if quick and full:
         raise ConfigError("give --quick or --full, not both")
-    if (upstream is None) != (model is None):
-        raise ConfigError("give both --upstream and --model, or neither")
+    check_models(upstream, model, local_url, local_model)
     selection = [
         targets.load_target(target_name)
         for target_name in (targets.list_names() if name == ALL_TARGETS else [name])
     ]
+    from textveil.models import AnswerStore, Prompts, RequestRecorder
     from textveil_bench.report import select_overview
     from textveil_bench.reproduce.document import build_document
     from textveil_bench.reproduce.page import ShownTarget, build_drawings, render_index
@@ -134,28 +197,58 @@ def reproduce(
         ReproductionOptions,
         StoredResults,
         build_file_stem,
+        format_estimate,
         format_preview,
+        list_panels,
         reproduce,
     )
     from textveil_bench.reproduce.verdict import find_budget_metrics, find_risk
-    from textveil_bench.run import Folders
+    from textveil_bench.run import ANSWERS_FILE, Folders
     from textveil_bench.run import open_processes as workers
 
-    with workers(processes or os.cpu_count() or 1) as executor:
+    wordings = None if prompts == OUR_PROMPTS else Prompts.read(Path(prompts))
+    is_asking = upstream is not None and stored is None and not dry_run
+    answers = AnswerStore.open(Path(output) / ANSWERS_FILE, most_requests) if is_asking else None
+    recorder = RequestRecorder()
+    with ExitStack() as stack:
+        executor = stack.enter_context(workers(processes or os.cpu_count() or 1))
+        endpoint, local = (
+            None
+            if source is None
+            else stack.enter_context(open_model(source, its_name, serve=is_asking))
+            for source, its_name in ((upstream, model), (local_url or local_model, local_model))
+        )
         run_options = ReproductionOptions(
             scale="quick" if quick else "full" if full else "usual",
             hub=hub,
-            endpoint=None if upstream is None else {"url": upstream, "model": model},
+            endpoint=endpoint,
+            local=local,
+            prompts=wordings,
             generative=generative,
-            places=Folders(corpora=None if folder is None else Path(folder)),
+            panels=tuple(chosen_panels or ()),
+            limit=limit,
+            seeds=parse_seeds(seeds) or (),
+            places=Folders(corpora=None if folder is None else Path(folder), answers=answers),
             executor=executor,
             stored=None if stored is None else StoredResults.read(Path(stored)),
         )
+        panels = {
+            target.name: [panel.name for panel in list_panels(target)] for target in selection
+        }
+        if run_options.panels:
+            selection = [
+                target for target in selection if any(map(run_options.selects, panels[target.name]))
+            ]
+        if not selection:
+            raise ConfigError(
+                "--panel must be part of a panel's name: "
+                + "; ".join(dict.fromkeys(panel for names in panels.values() for panel in names))
+            )
         index_entries: list[ShownTarget] = []
         keys: set[str] = set()
         for target in selection:
             if dry_run:
-                for line in format_preview(target, Path(output), run_options):
+                for line in format_preview(target, Path(output), run_options, recorder):
                     say(line)
                 continue
             with note_interrupt(output), progress.show_bars() as report:
@@ -185,10 +278,61 @@ def reproduce(
                 note(
                     f"Written to {Path(output).name}: {base_path.name}.json, {base_path.name}.html."
                 )
+    if dry_run and upstream is not None and len(selection) > 1:
+        say(f"in all: {format_estimate(recorder.estimate)}")
     if len(index_entries) > 1:
         with text_streams.open_output(str(Path(output) / INDEX_FILE)) as stream:
             stream.write(render_index(index_entries))
         note(f"Written to {Path(output).name}: {INDEX_FILE}, which leads to the page of each.")
+    if answers is not None:
+        counts = answers.read_counts()
+        local_part = f", {counts.local:,} to the local model" if counts.local else ""
+        note(
+            f"{counts.sent:,} requests were sent{local_part}; {counts.kept:,} answers were there "
+            f"already. All are kept in {ANSWERS_FILE}, readable for you alone."
+        )
+
+
+def check_models(
+    upstream: str | None, model: str | None, local_url: str | None, local_model: str | None
+) -> None:
+    """Checks which language models are named.
+
+    Raises:
+        ConfigError: one is named by half, or originals would go to the remote model.
+    """
+    from textveil_bench.tasks.small_model import is_model_file
+
+    if upstream is None and model is not None:
+        raise ConfigError("give both --upstream and --model, or neither")
+    if upstream is not None and model is None and not is_model_file(upstream):
+        raise ConfigError("give both --upstream and --model, or neither")
+    if local_url is None and local_model is not None and not is_model_file(local_model):
+        raise ConfigError("--local-model must be a file FILE.gguf, or --local-url name its API")
+    if local_url is not None and (local_model is None or is_model_file(local_model)):
+        raise ConfigError("--local-url needs the model's name there: --local-model NAME")
+    if (local_url or local_model) is not None and upstream is None:
+        raise ConfigError("a local model only revises: name the other one, too, by --upstream")
+    if local_url is not None and upstream is not None:
+        host, other = (urlsplit(url).hostname for url in (local_url, upstream))
+        if host == other and host not in LOOPBACK_HOSTS:
+            raise ConfigError(
+                "--local-url names the host of --upstream; a local model sees original texts, and "
+                "must be on a machine of yours"
+            )
+
+
+@contextmanager
+def open_model(source: str, model: str | None, *, serve: bool) -> Iterator[dict[str, Any]]:
+    """Yields the options of an endpoint; a file is served meanwhile if it is to be asked."""
+    from textveil_bench.tasks import small_model
+
+    name = None if model is None or small_model.is_model_file(model) else model
+    if small_model.is_model_file(source) and not serve:
+        yield {"url": UNUSED_URL, "model": Path(source).stem, "local": True}
+        return
+    with small_model.open_endpoint(source, name) as options:
+        yield options
 
 
 def _write_page(result: "ReproductionResult", summary: PlainData, base_path: Path) -> None:

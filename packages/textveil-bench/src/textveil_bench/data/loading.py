@@ -14,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from textveil.config import registry
 from textveil.errors import ConfigError, InputError, MissingExtra, UnknownName
 from textveil.files import formats
 from textveil_bench import fantasy
@@ -26,6 +27,9 @@ from textveil_bench.examples import DataSet, Example, ExampleKind
 
 CORPORA_VARIABLE = "TEXTVEIL_CORPORA"
 """The environment variable with the folder of corpora."""
+
+TASK_PREFIX = "lm-eval:"
+"""Prefix of the names of tasks of lm-evaluation-harness, whose documents are a data set."""
 
 OPINIONS_FILE = Path(__file__).with_name("opinions.tsv")
 
@@ -48,7 +52,8 @@ def load(
     are made from SQuAD's training questions, and everything else is fetched from the hub.
 
     Args:
-        name: as in `SOURCES`, alone or with a subset ("mmlu-medical"); or the path of a .csv, .tsv,
+        name: as in `SOURCES`, alone or with a subset ("mmlu-medical"); `lm-eval:` and the name of a
+            task of lm-evaluation-harness; or the path of a .csv, .tsv,
             .jsonl, .parquet or .txt, with `{split}` in it if each split has a file.
         split: "test" or "train"; "shots" for MMLU's few examples.
         limit: maximum number of examples, 1 or more; None for all. A test split gives its first
@@ -58,7 +63,7 @@ def load(
         folder: the folder of the files; None for the environment variable TEXTVEIL_CORPORA.
         subset: a named part; see `SOURCES`. A limit counts within it.
         columns: the columns of texts, label and answers in a file of your own: options of
-            `Columns`.
+            `Columns`; of a harness's task: options of `documents.TaskOptions`.
 
     Raises:
         UnknownName: there is no such data set or subset.
@@ -68,10 +73,17 @@ def load(
     """
     if limit is not None and limit < 1:
         raise ConfigError("a limit must be an integer of 1 or more, or none")
+    if name.startswith(TASK_PREFIX):
+        from textveil_bench.lm_eval.documents import load_documents
+
+        return load_documents(name, limit, **columns)
     if not is_file(name):
+        if name not in SOURCES and name in registry.list_names("dataset"):
+            return _load_offered(name, split, limit)
         base, _, subset_name = name.partition("-")
         if base not in SOURCES:
-            raise UnknownName("data set", name, SOURCES)
+            offered = dict.fromkeys((*SOURCES, *registry.list_names("dataset")))
+            raise UnknownName("data set", name, offered)
         if columns or (subset_name and subset):
             raise ConfigError(
                 f"{base} has its own fields and at most one subset; columns are for files of your "
@@ -90,6 +102,21 @@ def load(
         limit,
         spread=split == "train",
     )
+
+
+def _load_offered(name: str, split: str, limit: int | None) -> DataSet:
+    """Loads a data set of another package.
+
+    Raises:
+        ConfigError: what its entry point returns is no `DataSet`.
+    """
+    data = registry.load("dataset", name)(split=split)
+    if not isinstance(data, DataSet):
+        raise ConfigError(
+            f"the data set {name!r} must return a DataSet, got {type(data).__name__}; fix or "
+            "uninstall its package"
+        )
+    return _limit_examples(replace(data, name=name), limit, spread=split == "train")
 
 
 def is_file(name: str) -> bool:
@@ -258,6 +285,7 @@ def _load_from_folder(name: str, split: str, root: Path | None) -> _LoadedExampl
             return _LoadedExamples(
                 origin=origin,
                 examples=_read_files(file, dict(zip(places, paths, strict=True)), name),
+                remarks=(file.remark,) if file.remark else (),
             )
     return None
 
@@ -307,8 +335,8 @@ def _find_folder(folder: str | os.PathLike[str] | None) -> Path | None:
     path = folder if folder is not None else os.environ.get(CORPORA_VARIABLE) or None
     if path is not None and not os.path.isdir(path):
         raise ConfigError(
-            f"the folder of corpora (folder, or {CORPORA_VARIABLE}) does not exist; correct its "
-            "path"
+            f"the folder of corpora (--folder, or {CORPORA_VARIABLE}) does not exist; correct its "
+            "path, or leave it out: with pip install 'textveil-bench[hub]' data sets come from a hub"
         )
     return None if path is None else Path(path)
 

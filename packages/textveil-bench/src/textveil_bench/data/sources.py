@@ -35,6 +35,7 @@ class File:
         columns: column names of a table without a header line.
         quoted: whether quotes delimit values in a table.
         star: the field that receives the part of the name that matches the star.
+        remark: what readers of figures should know of it.
     """
 
     name: str
@@ -42,6 +43,7 @@ class File:
     columns: tuple[str, ...] = ()
     quoted: bool = True
     star: str = ""
+    remark: str = ""
 
     def find(self, folder: Path) -> list[Path]:
         """Finds the files of this name; without .gz if there are any."""
@@ -367,10 +369,14 @@ SOURCES: Mapping[str, DataSource] = {
         fields=("question", "context"),
         read=build_question_reader(),
         files={
-            "test": _build_files(
-                "fantasy_squad/fantasy.jsonl",
-                "fantasy/fantasy.jsonl",
-                "fantasy_squad/fantasy.shared.jsonl",
+            "test": tuple(
+                File(name=name, remark="the authors' file, and not generated")
+                for name in (
+                    "fantasy_squad/fantasy_squad.json",  # as in their repository
+                    "fantasy_squad/fantasy.jsonl",
+                    "fantasy/fantasy.jsonl",
+                    "fantasy_squad/fantasy.shared.jsonl",
+                )
             ),
             "train": (),
         },

@@ -4,6 +4,7 @@ In: names of tasks, a model, a configuration. Out: metrics, and the statement of
 Not here: the command (`cli.lm_eval`), and the bench's own tasks (`tasks`).
 """
 
+from textveil_bench.lm_eval.grid import build_grid
 from textveil_bench.lm_eval.run import EvaluationOptions, evaluate, preview
 
-__all__ = ["EvaluationOptions", "evaluate", "preview"]
+__all__ = ["EvaluationOptions", "build_grid", "evaluate", "preview"]

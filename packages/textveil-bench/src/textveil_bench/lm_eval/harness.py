@@ -180,6 +180,56 @@ def evaluate(
     Raises:
         ModelError: the model or a template failed.
     """
+    results = _run_evaluator(model, tasks, limit=limit, seed=seed, chat=chat, log_samples=False)
+    return list(_build_rows(results))
+
+
+def evaluate_documents(
+    model: Any,
+    tasks: LoadedTasks,
+    names: Sequence[str],
+    *,
+    limit: int | None = None,
+    seed: int,
+    chat: bool = False,
+) -> dict[str, list[float]]:
+    """Evaluates a model; returns each metric's value per document.
+
+    Args:
+        model: from `load_model`.
+        tasks: from `load_tasks`, guarded.
+        names: the tasks in the order of the values.
+        limit: number of documents evaluated per task.
+        seed: for models that sample.
+        chat: whether prompts use the model's chat template.
+
+    Returns:
+        values by the metrics that all tasks have, at least one.
+
+    Raises:
+        ModelError: the model or a template failed.
+        ConfigError: a task has no metric of single documents.
+    """
+    results = _run_evaluator(model, tasks, limit=limit, seed=seed, chat=chat, log_samples=True)
+    samples = [
+        sample
+        for name in names
+        for sample in sorted(results["samples"][name], key=lambda sample: int(sample["doc_id"]))
+        if sample["filter"] == results["samples"][name][0]["filter"]  # the first, if several
+    ]
+    metrics = [
+        metric
+        for metric in samples[0]["metrics"]
+        if all(isinstance(sample.get(metric), int | float) for sample in samples)
+    ]
+    if not metrics:
+        raise ConfigError(f"{names[0]} has no metric of single documents, so it has no row")
+    return {metric: [float(sample[metric]) for sample in samples] for metric in metrics}
+
+
+def _run_evaluator(
+    model: Any, tasks: LoadedTasks, *, limit: int | None, seed: int, chat: bool, log_samples: bool
+) -> Mapping[str, Any]:
     evaluator = load_library("lm_eval.evaluator")
     os.environ.setdefault("DISABLE_MULTIPROC", "1")  # its bootstrap would fork this process
     for task in tasks["tasks"].values():
@@ -187,12 +237,12 @@ def evaluate(
     load_library("lm_eval.utils").set_torch_seed(seed)
     with suppress_output():
         try:
-            results = evaluator.evaluate(
+            results: Mapping[str, Any] = evaluator.evaluate(
                 model,
                 tasks,
                 limit=limit,
                 bootstrap_iters=BOOTSTRAP_SAMPLES,
-                log_samples=False,
+                log_samples=log_samples,
                 cache_requests=False,  # keyed by task name, so a release would be mistaken for another
                 apply_chat_template=chat,
                 fewshot_as_multiturn=chat,
@@ -200,7 +250,7 @@ def evaluate(
         except Exception as error:
             failure = _explain_error(error)
         else:
-            return list(_build_rows(results))
+            return results
     raise ModelError(
         failure
     )  # raised out here, because the error's message and chain may hold documents

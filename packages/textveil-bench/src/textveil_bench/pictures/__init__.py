@@ -8,8 +8,8 @@ from textveil_bench.pictures.rates import (
     MAX_BARS,
     draw_curves,
     draw_densities,
+    draw_option,
     draw_rates,
-    draw_thresholds,
 )
 from textveil_bench.pictures.style import (
     COLOURS,
@@ -31,6 +31,7 @@ from textveil_bench.pictures.trade import (
     Panel,
     Point,
     draw_figure,
+    write_data,
 )
 
 __all__ = [
@@ -51,9 +52,10 @@ __all__ = [
     "draw_dash",
     "draw_densities",
     "draw_figure",
+    "draw_option",
     "draw_rates",
     "draw_swatch",
-    "draw_thresholds",
     "render_inline",
     "save",
+    "write_data",
 ]

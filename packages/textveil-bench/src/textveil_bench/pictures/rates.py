@@ -4,6 +4,7 @@ In: rows or counts of plain data, as reports give them. Out: a figure.
 Not here: the rates themselves (`attack`, `measure`), and how figures are written (`style`).
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -165,58 +166,69 @@ def draw_curves(
     return figure
 
 
-def draw_thresholds(rows: Sequence[FigureRow], *, title: str) -> "Figure":
-    """Draws similarity and group shares against the threshold of importance.
+def draw_option(rows: Sequence[FigureRow], *, option: str, title: str) -> "Figure":
+    """Draws similarity, kept words, groups and success of attacks over an option's values.
 
     Args:
-        rows: rows of a sweep of tau, with the fields of its JSON, by rising threshold.
+        rows: rows of a sweep of an option, with the fields of its JSON, in the order to be drawn.
+        option: the option's name.
         title: title, naming the texts and the mechanism.
     """
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8.4, 3.6), layout="constrained")
-    left_axis, right_axis = figure.subplots(1, 2)
-    taus = [row["tau"] for row in rows]
-    values = [row["similarity"] for row in rows]
-    ends = [
-        [
-            value if isinstance(row[name], str) else row[name]
-            for row, value in zip(rows, values, strict=True)
-        ]
-        for name in ("low", "high")
-    ]
-    reach = [
-        [v - low for v, low in zip(values, ends[0], strict=True)],
-        [high - v for v, high in zip(values, ends[1], strict=True)],
-    ]
-    left_axis.errorbar(
-        taus,
-        values,
-        yerr=reach,
-        color=COLOURS[0],
-        marker=MARKERS[0],
-        markersize=5,
-        linewidth=1.2,
-        capsize=3,
-    )
-    left_axis.set_ylabel(
-        "mean cosine of original and release\n(sentence vectors, 95% interval)", fontsize=9
-    )
-    for group, colour, marker in zip(rows[0]["shares"], COLOURS, MARKERS, strict=False):
-        shares = [row["shares"][group] for row in rows]
-        right_axis.plot(
-            taus, shares, marker=marker, color=colour, markersize=5, linewidth=1.2, label=group
-        )
-    right_axis.set_ylabel("share of words that are not public", fontsize=9)
-    right_axis.set_ylim(0, 1.02)
-    right_axis.legend(frameon=False, fontsize=8)
-    for axis in (left_axis, right_axis):
-        axis.set_xlabel("importance threshold tau (cosine of word and task)", fontsize=9)
-        axis.set_xticks(taus)
+    panels: dict[str, dict[str, list[FigureRow]]] = {
+        "mean cosine of original and release\n(sentence vectors, 95% interval)": {
+            "": [{**row, "value": row["similarity"]} for row in rows]
+        },
+        "share of drawn words": _collect_lines([{"kept": row["kept"]} for row in rows]),
+        "share of words that are not public": _collect_lines([row["shares"] for row in rows]),
+        "success of an attack (95% interval)": _collect_lines([row["attacks"] for row in rows]),
+    }
+    panels = {label: lines for label, lines in panels.items() if lines}
+    figure = Figure(figsize=(4.2 * len(panels), 3.6), layout="constrained")
+    places = _place_values([row["value"] for row in rows])
+    for axis, (label, lines) in zip(
+        figure.subplots(1, len(panels), squeeze=False)[0], panels.items(), strict=True
+    ):
+        for (name, points), colour, marker in zip(lines.items(), COLOURS, MARKERS, strict=False):
+            axis.errorbar(
+                places, [point["value"] for point in points],
+                yerr=[[_compute_error_bars(point)[k][0] for point in points] for k in (0, 1)],
+                marker=marker, color=colour, capsize=3, markersize=5, linewidth=1.2, label=name,
+            )  # fmt: skip
+        if any(lines):
+            axis.set_ylim(0, 1.02)
+            axis.legend(frameon=False, fontsize=8)
+        axis.set_ylabel(label, fontsize=9)
+        axis.set_xlabel(option, fontsize=9)
+        axis.set_xticks(places, [row["value"] for row in rows])
         axis.tick_params(labelsize=8)
         tidy(axis)
     figure.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold")
     return figure
+
+
+def _collect_lines(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[FigureRow]]:
+    """Collects the points of each name that all rows have: numbers, or rates with intervals."""
+    names = [name for name in rows[0] if all(row.get(name) is not None for row in rows)]
+    return {
+        name: [
+            row[name]
+            if isinstance(row[name], Mapping)
+            else {"value": row[name], "low": None, "high": None}
+            for row in rows
+        ]
+        for name in names
+    }
+
+
+def _place_values(values: Sequence[str]) -> list[float]:
+    """Places values on an axis: numbers where they are, anything else side by side."""
+    try:
+        places = [float(value) for value in values]
+    except ValueError:
+        places = [math.nan]
+    return places if all(map(math.isfinite, places)) else [float(i) for i in range(len(values))]
 
 
 def _name_line(row: FigureRow) -> str:
@@ -289,8 +301,9 @@ def _draw_slices(axis: "Axes", rows: Sequence[FigureRow], lines: Sequence[str], 
 
 def _compute_error_bars(row: FigureRow) -> list[list[float]]:
     """Computes the interval's lengths below and above the value; 0 if unknown."""
-    low = row["value"] if row["low"] is None else row["low"]
-    high = row["value"] if row["high"] is None else row["high"]
+    low, high = (
+        end if isinstance(end, int | float) else row["value"] for end in (row["low"], row["high"])
+    )  # an open end is None, or a word
     return [[max(0.0, row["value"] - low)], [max(0.0, high - row["value"])]]
 
 

@@ -1,12 +1,14 @@
 """Pictures of the bench: curves with intervals, and maps of two options.
 
-In: panels as plain data. Out: a figure for each.
+In: panels as plain data. Out: a figure for each, and its data as a table.
 Not here: the choice of panels (`report`), and how they are written (`style`).
 """
 
+import csv
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -167,6 +169,39 @@ def draw_figure(content: Panel | Map, *, heading: str = "") -> "Figure":
             if isinstance(content, Panel):
                 figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=8)
     return figure
+
+
+def write_data(content: Panel | Map, path: Path) -> None:
+    """Writes the numbers of a panel or map as CSV, with intervals where there are any.
+
+    A panel has a line for each point and mark, a map one for each cell with a value.
+    """
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerows(
+            _yield_cells(content) if isinstance(content, Map) else _yield_points(content)
+        )
+
+
+def _yield_cells(content: Map) -> Iterator[tuple[Any, ...]]:
+    yield content.y, content.x, content.title
+    for row, values in zip(content.rows, content.cells, strict=True):
+        for column, value in zip(content.columns, values, strict=True):
+            if value is not None:
+                yield row, column, value
+
+
+def _yield_points(panel: Panel) -> Iterator[tuple[Any, ...]]:
+    x, y = (f"{label} ({axis})" if panel.x == panel.y else label
+            for label, axis in ((panel.x, "x"), (panel.y, "y")))  # fmt: skip
+    yield "curve", x, f"{x}, low", f"{x}, high", y, f"{y}, low", f"{y}, high"
+    for curve in panel.curves:
+        for point in curve.points:
+            place = panel.ticks[int(point.x.value)] if panel.ticks else point.x.value
+            ends = ("", "") if panel.ticks else (point.x.low, point.x.high)
+            yield curve.name, place, *ends, point.y.value, point.y.low, point.y.high
+    for mark in panel.marks:
+        yield mark.name, "" if mark.x is None else mark.x, "", "", mark.y, "", ""
 
 
 def _draw_panel(axis: "Axes", panel: Panel) -> None:

@@ -39,6 +39,15 @@ __all__ = [
 
 NOTHING = Html("")
 
+RISK_MEANINGS = {
+    "exposed": "the share of all private words, also of those that pass, that an attacker names "
+    "who knows the mechanism",
+    "top-1": "the share of drawn words that the attacker names at the first guess",
+    "Pr@1": "the share of drawn words whose release is the word itself. This attacker knows "
+    "neither the mechanism nor how people write; `bayes` is a stronger one",
+}
+"""What the success of an attack is, by metric."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
@@ -81,8 +90,8 @@ def build_report(  # noqa: PLR0913 - most are options, given by keyword
         risk_metric: the attack at whose success mechanisms are compared; None for the strongest of
             the usual ones.
         budget_metrics: metrics drawn over the budget, before everything else.
-        figures: an existing folder for all figures as PNG and SVG with their legends; None for
-            none.
+        figures: an existing folder for all figures as PNG and SVG with their legends, and their data
+            as CSV; None for none.
         progress: called with the name of a step, the amount done and the total.
 
     Raises:
@@ -167,8 +176,8 @@ def compose(
         title: its heading.
         sections: empty ones are left out.
         head: placed before the table of contents and the sections.
-        figures: an existing folder for all figures as PNG and SVG with their legends; None for
-            none.
+        figures: an existing folder for all figures as PNG and SVG with their legends, and their data
+            as CSV; None for none.
         progress: called with the name of a step, the amount done and the total.
 
     Raises:
@@ -198,6 +207,7 @@ def compose(
                             pictures.draw_figure(panel, heading=f"{group.title}. {panel.title}"),
                             figures / (name + suffix),
                         )
+                    pictures.write_data(panel, figures / f"{name}.csv")
         text = build_element("p", group.text, class_="soft") if group.text else Html("")
         panels = build_element("div", join_parts(drawings), class_=f"panels by{group.columns}")
         return join_parts(
@@ -348,16 +358,13 @@ def _build_facts(study: Study, sweeps: str) -> Html:
                 )
             ),
         ),
-        (
-            "commit",
-            ", ".join(dict.fromkeys(str(environment["commit"]) for environment in environments)),
-        ),
+        ("commit", ", ".join(dict.fromkeys(filter(None, (e["commit"] for e in environments))))),
         ("run", times[0] if times[0] == times[-1] else f"{times[0]} to {times[-1]}"),
     ]
     return build_element(
         "dl",
         join_parts(
-            join_parts((build_element("dt", a), build_element("dd", b)), "") for a, b in facts
+            join_parts((build_element("dt", a), build_element("dd", b)), "") for a, b in facts if b
         ),
         class_="facts",
     )
@@ -386,7 +393,8 @@ def _build_guide(study: Study) -> Html:
         "after a value, are 95% intervals from 2,000 bootstrap resamples of the texts. All "
         "comparisons use the same resamples, so differences and ratios are paired. The intervals "
         "apply to texts like these, not to other data sets. If all texts have the same value, "
-        "the interval is that of the row, or none.",
+        "the interval is that of the row, or none. A question mark stands for an end that these "
+        "texts are too few to give.",
         "In figures with a green corner, the horizontal axis is the success rate of an attack "
         "and the vertical one the utility of releases: the nearer to the corner, the better. "
         "Horizontal lines are baselines: identity changes nothing, mask makes every private word "
@@ -394,7 +402,10 @@ def _build_guide(study: Study) -> Html:
         "the same one for equal words. A series has one colour and marker on the whole page.",
     ]
     if study.risk is not None:
-        paragraphs.append(f"Equal risk means: {study.risk.title} succeeds equally often.")
+        meaning = RISK_MEANINGS.get(study.risk.metric, "")
+        paragraphs.append(
+            f"Equal risk means: {study.risk.title} succeeds equally often{meaning and ': '}{meaning}."
+        )
     return join_parts(
         (
             build_element("h2", "How to read this", id="how"),

@@ -1,7 +1,6 @@
-"""Clipping bounds that a target measures: resolves `mechanism.bound: measured`.
+"""Numbers that a target measures: `mechanism.bound: measured`, `groups.base: range` and `polar`.
 
-In: a sweep as a plain mapping, public texts. Out: the same sweep with a bound and a floor as
-numbers.
+In: a sweep as a plain mapping, public texts and tables. Out: the same sweep with numbers instead.
 Not here: how logits are measured (`models.calibration`), and how they are clipped
 (`mechanism.utility`).
 
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from textveil.cli import demo
+from textveil.table import Metric, load_table
 from textveil.text import is_public, tokenize
 from textveil_bench.reproduce.targets import Plain, Scale
 from textveil_bench.run import Folders, load
@@ -23,18 +23,23 @@ from textveil_bench.spec import SweepData
 
 BOUND_PATH, FLOOR_PATH = "mechanism.bound", "mechanism.floor"
 MEASURED = "measured"
+BASE_PATH = "groups.base"
 
 MAX_PASSAGES, MAX_POSITIONS = 40, 300
 """Numbers of WikiText passages read, and of words with measured logits."""
 
 
 def measure_bounds(sweep: Plain, scale: Scale, places: Folders) -> dict[str, Any]:
-    """Replaces a sweep's bounds to be measured by numbers.
+    """Replaces what a sweep's entries want measured by numbers.
 
     Nothing is measured if no entry asks for it.
 
     Args:
         sweep: entries may have `mechanism.bound: measured` in their `set`; a floor they set stays.
+            `groups.base: range` is 1 / the sum over coordinates of the range of the entry's table:
+            with it, a nominal epsilon of STAMP's Laplace noise is one per unit of l1 distance.
+            `polar` is the base with which Laplace noise has the local DP of Polar as the public
+            code draws it.
         scale: a quick run measures on the packaged letter, any other on WikiText.
         places: folders of the data.
 
@@ -55,6 +60,9 @@ def _resolve_entry(
     entry: Mapping[str, Any], common: Plain, scale: Scale, places: Folders
 ) -> Mapping[str, Any]:
     settings = {**common, **entry.get("set", {})}
+    if (kind := settings.get(BASE_PATH)) in ("range", "polar"):
+        base = _measure_base(settings.get("table.name", "minilm"), settings["table.metric"], kind)
+        entry = {**entry, "set": {**entry["set"], BASE_PATH: base}}
     if settings.get(BOUND_PATH) != MEASURED:
         return entry
     bound, floor = _measure_bound(
@@ -73,13 +81,21 @@ def _load_texts(scale: Scale, places: Folders) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=8)
+def _measure_base(name: str, metric: Metric, kind: str) -> float:
+    """Measures the base of Laplace noise on a table."""
+    table = load_table(name, metric=metric)
+    if kind == "range":
+        return 1 / table.coordinate_range
+    return load_table(name).diameter / (math.pi * table.l1_diameter)
+
+
+@lru_cache(maxsize=8)
 def _measure_bound(table: str, model: str | None, texts: Sequence[str]) -> tuple[float, float]:
     """Measures a bound (largest logit, rounded up) and floor (median).
 
     Both have two digits, as `textveil table calibrate` suggests them.
     """
     from textveil.models import Ragged, load_context, measure_logits
-    from textveil.table import load_table
 
     tokens = tokenize(texts)
     private = np.array([i for i, word in enumerate(tokens.words) if not is_public(word)], np.int64)

@@ -15,7 +15,9 @@ from textveil_bench.run import Folders
 
 COMPUTED_TABLES: dict[str, str] = {
     "stamp-budgets": "textveil_bench.reproduce.stamp:budgets",
+    "stamp-means": "textveil_bench.reproduce.stamp:means",
     "stamp-repaired": "textveil_bench.reproduce.stamp:repaired",
+    "stamp-repaired-answers": "textveil_bench.reproduce.stamp:repaired_answers",
     "cape-vocabularies": "textveil_bench.reproduce.cape:vocabularies",
     "cape-statements": "textveil_bench.reproduce.cape:statements",
     "cape-tail": "textveil_bench.reproduce.cape:tail",
@@ -40,12 +42,14 @@ class ComputeOptions:
         scale: usual, quick or full.
         places: folders of the data.
         endpoint: options of `Endpoint`; None for no endpoint.
+        prompts: wordings of what language models are asked, `Prompts`; None for ours.
         report: called with the name of a step, the amount done and the total.
     """
 
     scale: Scale = "usual"
     places: Folders = field(default_factory=Folders)
     endpoint: Mapping[str, Any] | None = None
+    prompts: Any = None
     report: Callable[[str, int, int], None] = lambda step, done, total: None
 
 

@@ -12,9 +12,10 @@ import numpy as np
 
 from textveil_bench.compare import Cell, Series
 from textveil_bench.intervals import Interval
+from textveil_bench.reproduce.differs import format_differences
 from textveil_bench.reproduce.run import ReproductionResult
 from textveil_bench.reproduce.targets import AtRisk, Target, WantedMetric
-from textveil_bench.reproduce.verdict import TIME_SOURCE, ComparedValue, Verdict, find_estimate
+from textveil_bench.reproduce.verdict import TIME_SOURCE, ComparedValue, Verdict, find_key
 
 VERSION = 2
 """Version of the document format; raised when a field changes its meaning."""
@@ -40,7 +41,7 @@ def build_document(result: ReproductionResult) -> Plain:
         "claims": [_dump_verdict(item) for item in result.verdicts],
         "tables": [{"name": name, **asdict(table)} for name, table in result.tables.items()],
         "not_run": dict(result.not_run),
-        "differs": list(target.differs),
+        "differs": list(format_differences(result)),
         "contradicts": list(result.contradictions),
         "circumstances": dict(result.circumstances),
     }
@@ -105,10 +106,18 @@ def _yield_cells(target: Target, series: Series) -> Iterator[Plain]:
 
 
 def _yield_figures(target: Target, cell: Cell) -> Iterator[Plain]:
-    for metric in list_metrics(target):
-        estimate = find_estimate(metric, cell)
-        if estimate is not None:
-            yield {"metric": metric.title, **_dump_interval(estimate.interval)}
+    """Yields the figures of values and claims, and whatever else the judges found."""
+    keys = {
+        metric.title: key
+        for metric in list_metrics(target)
+        if (key := find_key(metric, cell)) is not None
+    }
+    for key in cell.scores:
+        if key.role == "task" and key not in keys.values():
+            title = WantedMetric(metric=key.metric, setting=dict(key.setting)).title
+            keys[key.title if title in keys else title] = key
+    for title, key in keys.items():
+        yield {"metric": title, **_dump_interval(cell.estimates[key].interval)}
 
 
 def _dump_interval(interval: Interval) -> Plain:

@@ -6,21 +6,22 @@ Not here: targets (`targets`), how a sweep is run (`run` of the bench), how resu
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
 from textveil.corpus import Executor
-from textveil.errors import InputError
+from textveil.errors import ConfigError, InputError, RequestLimitReached
 from textveil.files import text_streams
-from textveil_bench import compare
+from textveil.models import Prompts, RequestEstimate, RequestRecorder
+from textveil_bench import compare, rows
 from textveil_bench import run as runs
 from textveil_bench.circumstances import read_circumstances
 from textveil_bench.compare import Series
 from textveil_bench.reproduce.clipping_bounds import measure_bounds
 from textveil_bench.reproduce.computed import ComputeOptions, Table, compute
-from textveil_bench.reproduce.targets import Plans, Scale, Target, build_plans
+from textveil_bench.reproduce.targets import Plans, Scale, Target, TargetPanel, build_plans
 from textveil_bench.reproduce.verdict import (
     ComparedValue,
     Verdict,
@@ -28,6 +29,7 @@ from textveil_bench.reproduce.verdict import (
     compare_published,
     format_contradictions,
 )
+from textveil_bench.requests import count_requests
 from textveil_bench.rows import BenchRow, yield_rows
 from textveil_bench.run import Folders
 from textveil_bench.spec import Sweep
@@ -42,6 +44,7 @@ class ReproductionResult:
     Attributes:
         target: the target.
         scale: usual, quick or full.
+        options: options of the reproduction.
         rows: rows of all panels that were run.
         series: the rows as series, for comparison.
         tables: computed tables, by name.
@@ -54,6 +57,7 @@ class ReproductionResult:
 
     target: Target
     scale: Scale
+    options: "ReproductionOptions" = field(repr=False)
     rows: tuple[BenchRow, ...] = field(repr=False)
     series: tuple[Series, ...] = field(repr=False)
     tables: Mapping[str, Table]
@@ -72,9 +76,15 @@ class ReproductionOptions:
         scale: usual, quick or full.
         hub: whether to use the paper's own models and tables instead of ours.
         endpoint: options of `Endpoint`; without it, panels that need a language model are not run.
+        local: options of `Endpoint` for a model on this machine, which may see original texts, as in
+            Cape; None for no such model: the other one revises, and sees releases.
+        prompts: wordings of what language models are asked; None for ours.
         generative: whether to run panels of the small language model; stored results are shown in
             any case.
-        places: folders of data and fitted judges.
+        panels: parts of the names of the panels to run; empty for all.
+        limit: largest number of examples of each data set; None for that of the target.
+        seeds: in place of the target's; empty for its own.
+        places: folders of data and fitted judges, and what keeps the answers of language models.
         executor: computes the cells, for all targets; None for this process.
         stored: results of earlier runs: nothing is run, and no data is read; None to run.
     """
@@ -82,17 +92,45 @@ class ReproductionOptions:
     scale: Scale = "usual"
     hub: bool = False
     endpoint: Mapping[str, Any] | None = None
+    local: Mapping[str, Any] | None = None
+    prompts: Prompts | None = None
     generative: bool = False
+    panels: tuple[str, ...] = ()
+    limit: int | None = None
+    seeds: tuple[int, ...] = ()
     places: Folders = field(default_factory=Folders)
     executor: Executor | None = None
     stored: "StoredResults | None" = None
 
     def build_plans(self, target: Target) -> Plans:
         """Builds the plans of a target, to run or to show."""
-        runs_generative = self.generative or self.stored is not None
+        if self.panels:
+            panels = tuple(panel for panel in list_panels(target) if self.selects(panel.name))
+            if not panels:
+                return Plans(sweeps={}, tables=(), not_run={})
+            target = replace(target, panels=panels, computed=())
         return build_plans(
-            target, self.scale, hub=self.hub, endpoint=self.endpoint, generative=runs_generative
+            target,
+            self.scale,
+            hub=self.hub,
+            endpoint=self.endpoint,
+            generative=self.generative or self.stored is not None,
+            local=self.local,
+            prompts=None if self.prompts is None else self.prompts.plain,
         )
+
+    def selects(self, panel: str) -> bool:
+        """True if a panel of this name is to be run."""
+        return not self.panels or any(part.casefold() in panel.casefold() for part in self.panels)
+
+    def read_sweep(self, plain: Mapping[str, Any]) -> Sweep:
+        """Reads a panel's sweep, with the limit and seeds of the run.
+
+        Raises:
+            ConfigError: it is wrong.
+        """
+        sweep = Sweep.read(measure_bounds(plain, self.scale, self.places))
+        return sweep.select_part(limit=self.limit, seeds=self.seeds or None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,33 +174,77 @@ class StoredResults:
             ) from None
 
 
+LIMIT_REASON = (
+    "the run has sent as many requests as it may; what is there is shown, and the same command "
+    "continues"
+)
 NOT_STORED_REASON = "no rows of it are stored"
+
+
+def list_panels(target: Target) -> tuple[TargetPanel, ...]:
+    """Lists a target's panels; without any, its sweep is one."""
+    sweep = (TargetPanel(name=target.title, quick={}),) if target.sweep else ()
+    return target.panels or sweep
 
 
 def build_file_stem(target: Target, how: ReproductionOptions) -> str:
     """Builds the file name of a run, without suffix."""
     scale = [] if how.scale == "usual" else [how.scale]
-    return "-".join([target.name, *scale, *["hub"] * how.hub])
+    is_part = bool(how.panels or how.limit is not None or how.seeds)
+    return "-".join([target.name, *scale, *["hub"] * how.hub, *["part"] * is_part])
 
 
-def format_preview(target: Target, folder: Path, how: ReproductionOptions) -> Iterator[str]:
+def format_preview(
+    target: Target, folder: Path, how: ReproductionOptions, recorder: RequestRecorder | None = None
+) -> Iterator[str]:
     """Yields lines that describe what `reproduce` would do.
+
+    Args:
+        target: the target.
+        folder: of the rows.
+        how: options of the reproduction.
+        recorder: counts the requests to language models; equal ones of several targets are sent
+            once.
 
     Raises:
         ConfigError: a sweep is wrong.
         InputError: data cannot be read.
     """
     plans = how.build_plans(target)
+    recorder = recorder or RequestRecorder()
     for panel, plain in plans.sweeps.items():
         yield f"{target.name}: {panel}"
-        sweep = Sweep.read(measure_bounds(plain, how.scale, how.places))
+        sweep, missing = _drop_missing_data(panel, how.read_sweep(plain), how)
+        yield from ("  " + f"{name}: not run: {reason}" for name, reason in missing.items())
+        if sweep is None:
+            continue
         yield from ("  " + line for line in runs.format_preview(sweep, folder, how.places))
-    yield from (f"{target.name}: the table {name}" for name in plans.tables)
+        if sweep.endpoint is not None:
+            earlier = recorder.estimate
+            count_requests(sweep, rows.read_existing(folder), how.places, recorder)
+            yield "  " + format_estimate(recorder.estimate.subtract(earlier))
+    asking = {panel.computed for panel in target.panels if "llm" in panel.needs}
+    for name in plans.tables:
+        yield f"{target.name}: the table {name}"
+        if name in asking and how.endpoint is not None:
+            earlier = recorder.estimate
+            options = _build_compute_options(how, lambda step, done, total: None)
+            compute(name, replace(options, endpoint={**how.endpoint, "answers": recorder}))
+            yield "  " + format_estimate(recorder.estimate.subtract(earlier))
     yield from (
         f"{target.name}: {panel}: not run: {reason}" for panel, reason in plans.not_run.items()
     )
     if how.hub:
         yield from (f"first: {sentence}" for sentence in target.hub_first)
+
+
+def format_estimate(estimate: RequestEstimate) -> str:
+    """Formats the number of requests of a run."""
+    local = f"; {estimate.local:,} to the local model" if estimate.local else ""
+    return (
+        f"{estimate.asked:,} requests to language models: at most {estimate.distinct:,} are sent, "
+        f"with about {estimate.tokens:,} tokens{local}. The others have been answered by then"
+    )
 
 
 def reproduce(
@@ -192,13 +274,14 @@ def reproduce(
     return ReproductionResult(
         target=target,
         scale=how.scale,
+        options=how,
         rows=tuple(outcome.rows),
         series=tuple(series),
         tables=outcome.tables,
         compared_values=tuple(compare_published(target, series, outcome.tables)),
         verdicts=tuple(check_claims(target, series, anywhere=how.scale == "quick")),
         contradictions=tuple(format_contradictions(target, series)),
-        not_run={**plans.not_run, **dict.fromkeys(outcome.missing, NOT_STORED_REASON)},
+        not_run={**plans.not_run, **outcome.missing},
         circumstances=outcome.rows[0]["circumstances"]
         if outcome.rows
         else outcome.circumstances or read_circumstances(),
@@ -207,26 +290,70 @@ def reproduce(
 
 @dataclass(frozen=True, kw_only=True)
 class _Outcome:
-    """Rows, tables by name, missing parts, and circumstances of stored tables."""
+    """Rows, tables by name, missing parts with reasons, and circumstances of stored tables."""
 
     rows: list[BenchRow]
     tables: dict[str, Table]
-    missing: Sequence[str] = ()
+    missing: Mapping[str, str] = field(default_factory=dict)
     circumstances: Mapping[str, Any] | None = None
 
 
 def _run(
     plans: Plans, folder: Path, how: ReproductionOptions, report: ProgressCallback
 ) -> _Outcome:
-    plain = [measure_bounds(values, how.scale, how.places) for values in plans.sweeps.values()]
-    sweeps = [Sweep.read(values) for values in plain]  # checks all before running any
-    rows: list[BenchRow] = []
-    for sweep in sweeps:
-        rows += runs.run(sweep, folder, places=how.places, executor=how.executor, report=report)
-    options = ComputeOptions(
-        scale=how.scale, places=how.places, endpoint=how.endpoint, report=report
-    )
-    return _Outcome(rows=rows, tables={name: compute(name, options) for name in plans.tables})
+    # checks all before running any
+    sweeps = {panel: how.read_sweep(plain) for panel, plain in plans.sweeps.items()}
+    results: list[BenchRow] = []
+    missing: dict[str, str] = {}
+    for panel, wanted in sweeps.items():
+        sweep, reasons = _drop_missing_data(panel, wanted, how)
+        missing |= reasons
+        if sweep is None:
+            continue
+        try:
+            results += runs.run(
+                sweep, folder, places=how.places, executor=how.executor, report=report
+            )
+        except RequestLimitReached:
+            missing[panel] = LIMIT_REASON
+            results += runs.select_rows(sweep, rows.read_existing(folder))
+    options, tables = _build_compute_options(how, report), {}
+    for name in plans.tables:
+        try:
+            tables[name] = compute(name, options)
+        except RequestLimitReached:
+            missing[f"the table {name}"] = LIMIT_REASON
+    return _Outcome(rows=results, tables=tables, missing=missing)
+
+
+def _build_compute_options(how: ReproductionOptions, report: ProgressCallback) -> ComputeOptions:
+    endpoint = how.endpoint
+    if endpoint is not None:
+        endpoint = {**endpoint, "answers": how.places.answers}
+    return ComputeOptions(scale=how.scale, places=how.places, endpoint=endpoint, report=report)
+
+
+def _drop_missing_data(
+    panel: str, sweep: Sweep, how: ReproductionOptions
+) -> tuple[Sweep | None, dict[str, str]]:
+    """Drops data that a quick run of a panel with a language model does not have.
+
+    Returns:
+        the sweep, None if nothing is left; and the reasons by panel and data set.
+    """
+    if how.scale != "quick" or sweep.endpoint is None:
+        return sweep, {}
+    reasons: dict[str, str] = {}
+    for source in sweep.data:
+        try:
+            runs.load(source, sweep.limit, how.places)
+        except (ConfigError, InputError) as error:
+            reasons[f"{panel}: {source.row_name}"] = str(error)
+    names = [source.row_name for source in sweep.data]
+    left = [name for name in names if f"{panel}: {name}" not in reasons]
+    if not left:
+        return None, reasons
+    return (sweep if left == names else sweep.select_part(only=left)), reasons
 
 
 def _read(target: Target, plans: Plans, how: ReproductionOptions) -> _Outcome:
@@ -238,7 +365,11 @@ def _read(target: Target, plans: Plans, how: ReproductionOptions) -> _Outcome:
     }
     stored_tables, computed = how.stored.read_tables(build_file_stem(target, how))
     tables = {name: stored_tables[name] for name in plans.tables if name in stored_tables}
-    missing = [panel for panel, rows in rows_by_panel.items() if not rows]
+    missing = [panel for panel, panel_rows in rows_by_panel.items() if not panel_rows]
     missing += [f"the table {name}" for name in plans.tables if name not in tables]
-    rows = [row for panel_rows in rows_by_panel.values() for row in panel_rows]
-    return _Outcome(rows=rows, tables=tables, missing=missing, circumstances=computed)
+    return _Outcome(
+        rows=[row for panel_rows in rows_by_panel.values() for row in panel_rows],
+        tables=tables,
+        missing=dict.fromkeys(missing, NOT_STORED_REASON),
+        circumstances=computed,
+    )

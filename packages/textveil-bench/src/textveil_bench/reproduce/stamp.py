@@ -1,4 +1,4 @@
-"""STAMP's tables that are not sweeps: local DP of budgets, repaired releases.
+"""STAMP's tables that are not sweeps: local DP of budgets, mean budgets, repaired releases.
 
 In: public tables; data sets and an endpoint. Out: tables of figures, without texts.
 Not here: the sweeps of its table 1 and its figures (`conf/reproduce/stamp-*.yaml`), and repair by a
@@ -6,25 +6,37 @@ language model (`models.repair`).
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from textveil.models import Endpoint, repair
-from textveil.protect import TABLE1
+from textveil.pipeline import Privatizer, Result
+from textveil.protect import TABLE1, group_numbers
+from textveil.randomness import Values
 from textveil.table import load_table
 from textveil_bench import cells, intervals
 from textveil_bench import run as runs
+from textveil_bench.examples import DataSet
 from textveil_bench.reproduce.computed import ComputeOptions, Table, TableValue
-from textveil_bench.reproduce.targets import Scale, apply_changes, load_target
+from textveil_bench.reproduce.targets import Scale, Target, apply_changes, load_target
 from textveil_bench.spec import Sweep
+from textveil_bench.tasks import build_judge
+from textveil_bench.tasks.reading import RESTORED_PREFIX
+from textveil_bench.tasks.task_contract import Judge
 from textveil_bench.trials import ReleasedExample, join_fields, split_releases
 
 TABLE_NAME = "minilm-s"
 
 REPAIR_SAMPLES: dict[Scale, int] = {"quick": 4, "usual": 25, "full": 100}
 """Number of texts repaired per data set."""
+PROPORTIONS = (2.0, 1.0, 4.0, 3.0)
+"""STAMP's budgets of groups 1 to 4, in units of the base; the rule `heuristic`."""
+
+ANSWER_OPTIONS = {"temperature": 0.2, "max_tokens": 5}
+"""How a language model answers questions, as in STAMP's appendix C."""
 
 
 def budgets(options: ComputeOptions) -> Table:
@@ -69,6 +81,105 @@ def _format_vector(vector: tuple[float, ...], unit: float) -> str:
     return ", ".join(f"{epsilon * unit:.4g}" for epsilon in vector)
 
 
+def means(options: ComputeOptions) -> Table:
+    """Tabulates 2:1:4:3 beside uniform budgets of the mean that it spends.
+
+    The mean is over the words of the released texts, as in STAMP's appendix A. Each text of a data
+    set is released once per base.
+    """
+    target = load_target("stamp-fig6")
+    rows: list[tuple[TableValue, ...]] = []
+    for changes in _list_changes(target, options.scale):
+        sweep = apply_changes(target.sweep, changes)
+        for more in (_get_scale(target, options), {"only": ["heuristic"], "seeds": [1]}):
+            sweep = apply_changes(sweep, {**more, "baselines": []})
+        rows += _measure_means(sweep, options)
+    return Table(
+        title="Budgets of groups in the proportions 2:1:4:3, and uniform ones of the same mean",
+        columns=(
+            *("data", "base", *(f"words of group {group}" for group in (1, 2, 3, 4))),
+            *("mean epsilon", "texts", "metric", "2:1:4:3", "uniform"),
+            *("2:1:4:3 minus uniform: from", "to"),
+        ),
+        rows=tuple(rows),
+        notes=(
+            "group 1 is sensitive and important, 2 sensitive, 3 important, 4 other",
+            "the mean is over all private words, and uniform budgets spend it on each of them; "
+            "2:1:4:3 minus uniform is a 95% interval over texts",
+        ),
+    )
+
+
+def _get_scale(target: Target, options: ComputeOptions) -> Mapping[str, Any]:
+    """Returns the changes of a run's scale that concern the number of texts and budgets."""
+    changes = {} if options.scale == "usual" else getattr(target, options.scale)
+    return {name: changes[name] for name in ("limit", "thin") if name in changes}
+
+
+def _list_changes(target: Target, scale: Scale) -> Iterator[dict[str, Any]]:
+    """Yields the changes of a target's panels that are sweeps without further needs."""
+    for panel in target.panels:
+        is_plain = not (panel.needs or panel.computed) and "as_name" not in str(panel.changes)
+        if is_plain and (scale != "quick" or panel.quick is not None):
+            yield {**panel.changes, **((panel.quick or {}) if scale == "quick" else {})}
+
+
+def _measure_means(
+    plain: Mapping[str, Any], options: ComputeOptions
+) -> Iterator[tuple[TableValue, ...]]:
+    sweep = Sweep.read(plain)
+    source = sweep.data[0]
+    data = runs.load(source, sweep.limit, options.places)
+    judge = runs.load_judges(source, sweep, options.places)[0]
+    for cell in sweep.series[0].build_cells(sweep, data.digest):
+        assert cell.config is not None, "a mechanism releases"
+        results = _release(cells.build_cell_privatizer(cell), data)
+        counts = _count_groups(results)
+        mean = cell.budget * float(np.dot(counts, PROPORTIONS)) / max(1, sum(counts))
+        entry = {**plain["entries"][0], "name": "uniform", "budget": {}}
+        entry["set"] = {"groups.budgets": [mean] * len(PROPORTIONS), "groups.base": 1.0}
+        uniform = Sweep.read({**plain, "entries": [entry]}).series[0]
+        (other,) = uniform.build_cells(sweep, data.digest)
+        scores = [
+            _score(judge, data, split_releases(data.examples, released))
+            for released in (results, _release(cells.build_cell_privatizer(other), data))
+        ]
+        for metric, own in scores[0].items():
+            gap = _compare(own, scores[1][metric])
+            yield (
+                *(data.name, cell.budget, *counts, mean, len(data), metric),
+                *(float(own.mean()), float(scores[1][metric].mean()), gap.low, gap.high),
+            )
+
+
+def _release(privatizer: Privatizer, data: DataSet) -> Sequence[Result]:
+    texts = [join_fields(example) for example in data.examples]
+    queries = cells.select_queries(privatizer, data, 0, len(data))
+    return privatizer.rehearse(texts, queries=queries).results
+
+
+def _count_groups(results: Sequence[Result]) -> tuple[int, ...]:
+    """Counts the private words of each group."""
+    counts = np.zeros(len(PROPORTIONS), np.int64)
+    for result in results:
+        for group in result.guarantee.groups:
+            counts[group_numbers([group.label])] += group.words
+    return tuple(counts.tolist())
+
+
+def _score(judge: Judge, data: DataSet, releases: Sequence[ReleasedExample]) -> dict[str, Values]:
+    """Returns the values of each metric, without those of restored answers."""
+    return {
+        score.metric: score.values
+        for score in judge.score(data, releases)
+        if not score.metric.startswith(RESTORED_PREFIX)
+    }
+
+
+def _compare(first: Values, second: Values) -> intervals.Interval:
+    return intervals.mean(first - second, np.arange(len(first)), share=False)
+
+
 def repaired(options: ComputeOptions) -> Table:
     """Tabulates accuracy on releases before and after a language model's coherence repair.
 
@@ -77,30 +188,41 @@ def repaired(options: ComputeOptions) -> Table:
     Raises:
         EndpointError: the endpoint cannot be reached, or gave no text.
     """
-    assert options.endpoint is not None, "the panel needs one"
-    endpoint, target = Endpoint(**options.endpoint), load_target("stamp-fig7-10")
+    target = load_target("stamp-fig7-10")
+    return _tabulate_repair(target, list(_list_changes(target, options.scale)), options)
+
+
+def repaired_answers(options: ComputeOptions) -> Table:
+    """Tabulates a language model's answers from releases before and after its coherence repair.
+
+    SQuAD under the largest budgets of table 1.
+
+    Raises:
+        EndpointError: the endpoint cannot be reached, or gave no text.
+    """
+    target = load_target("stamp-table1")
+    changes = next(_list_changes(target, options.scale))
+    changes["only"] = ["polar", "laplace", "laplace, local DP of polar"]
+    return _tabulate_repair(target, [changes], options, asked=True)
+
+
+def _tabulate_repair(
+    target: Target,
+    panels: Sequence[Mapping[str, Any]],
+    options: ComputeOptions,
+    *,
+    asked: bool = False,
+) -> Table:
     shared = {"limit": REPAIR_SAMPLES[options.scale], "seeds": [1], "baselines": []}
     rows: list[tuple[TableValue, ...]] = []
-    for panel in target.panels:
-        if not panel.needs and (options.scale != "quick" or panel.quick is not None):
-            changes = (
-                {**panel.changes, **(panel.quick or {})}
-                if options.scale == "quick"
-                else panel.changes
-            )
-            rows += _measure_repair(
-                Sweep.read(apply_changes(target.sweep, {**changes, **shared})), options, endpoint
-            )
+    for changes in panels:
+        sweep = Sweep.read(apply_changes(target.sweep, {**changes, **shared}))
+        rows += _measure_repair(sweep, options, asked)
     return Table(
-        title="Accuracy on releases, and on the same after coherence repair",
+        title="Releases, and the same after coherence repair",
         columns=(
-            "data",
-            "series",
-            "texts",
-            "released",
-            "repaired",
-            "repaired minus released: from",
-            "to",
+            *("data", "series", "texts", "metric", "released", "repaired"),
+            *("repaired minus released: from", "to"),
         ),
         rows=tuple(rows),
         notes=("repaired minus released is a 95% interval over texts",),
@@ -108,37 +230,47 @@ def repaired(options: ComputeOptions) -> Table:
 
 
 def _measure_repair(
-    sweep: Sweep, options: ComputeOptions, endpoint: Endpoint
+    sweep: Sweep, options: ComputeOptions, asked: bool
 ) -> Iterator[tuple[TableValue, ...]]:
-    (source,) = sweep.data
+    assert options.endpoint is not None, "the panel needs one"
+    endpoint, source = Endpoint(**options.endpoint), sweep.data[0]
     data = runs.load(source, sweep.limit, options.places)
-    judge = runs.load_judges(source, sweep, options.places)[0]
+    prompts, prompt = options.prompts, options.prompts and options.prompts.find("repair")
+    wording: dict[str, Any] = {} if prompt is None else {"prompt": prompt}
+    judge = (
+        build_judge(
+            "asked",
+            ANSWER_OPTIONS,
+            train=lambda: runs.load_training_texts(source, options.places),
+            endpoint=endpoint,
+            **({} if prompts is None else {"prompts": prompts}),
+        )
+        if asked
+        else runs.load_judges(source, sweep, options.places)[0]
+    )
     for series in sweep.series:
         cell = list(series.build_cells(sweep, data.digest))[-1]
-        privatizer = cells.build_cell_privatizer(cell)
-        texts = [join_fields(example) for example in data.examples]
-        released = split_releases(data.examples, privatizer.rehearse(texts).results)
-        revisions = repair([trial.texts[0] for trial in released], endpoint, report=options.report)
+        released = split_releases(
+            data.examples, _release(cells.build_cell_privatizer(cell), data)
+        )
+        revisions = repair(
+            [trial.texts[-1] for trial in released], endpoint, report=options.report, **wording
+        )
         after = [
             _replace_release(trial, text) for trial, text in zip(released, revisions, strict=True)
         ]
-        before, repaired_values = (
-            next(iter(judge.score(data, releases))).values for releases in (released, after)
-        )
-        gap = intervals.mean(repaired_values - before, np.arange(len(data)), share=False)
-        yield (
-            data.name,
-            series.name,
-            len(data),
-            float(before.mean()),
-            float(repaired_values.mean()),
-            gap.low,
-            gap.high,
-        )
+        before, repaired_values = (_score(judge, data, releases) for releases in (released, after))
+        for metric, values in before.items():
+            gap = _compare(repaired_values[metric], values)
+            yield (
+                *(data.name, series.name, len(data), metric),
+                *(float(values.mean()), float(repaired_values[metric].mean()), gap.low, gap.high),
+            )
 
 
 def _replace_release(trial: ReleasedExample, text: str) -> ReleasedExample:
-    """Returns the trial with another text as its release."""
+    """Returns the trial with another text as the release of its last field, the one that is long."""
+    texts = (*trial.texts[:-1], text)
     return replace(
-        trial, parts=ReleasedExample.build_unchanged(replace(trial.example, texts=(text,))).parts
+        trial, parts=ReleasedExample.build_unchanged(replace(trial.example, texts=texts)).parts
     )

@@ -18,6 +18,7 @@ from pydantic import BeforeValidator, Field
 
 from textveil.config import make_options
 from textveil.errors import ConfigError, UnknownName
+from textveil_bench.spec import SweepData
 
 CONF = files("textveil_bench") / "conf" / "reproduce"
 
@@ -33,6 +34,9 @@ LIKE_KEY = "like"
 
 MERGED_KEYS = ("common", "only", "set", "thin")
 """Changes that are merged into the sweep; others replace its value."""
+
+QUICK_ASKED_CHANGES: Mapping[str, Any] = {"limit": 3}
+"""Changes of a quick run to panels that ask a language model: a handful of texts."""
 
 NOT_QUICK_REASON = "left out of a quick run"
 
@@ -240,6 +244,55 @@ def _parse_contradictions(value: object) -> object:
     )
 
 
+FACTS = ("hub", "llm", "small", "table", "context", "judge", "model", "shown")
+"""What is known of a run, for sentences about it; see `differs`."""
+
+
+def _convert_values(value: object) -> object:
+    """Wraps single values in tuples, by name."""
+    if not isinstance(value, Mapping):
+        return value
+    return {
+        name: tuple(item) if isinstance(item, list | tuple) else (item,)
+        for name, item in value.items()
+    }
+
+
+@make_options("differs.")
+class Difference:
+    """A difference of our setting from a paper's, if the run has it.
+
+    Attributes:
+        says: one or more sentences; "{table}" is replaced by what the run has of this fact.
+        when: by fact, the values of which the run has one; empty for any run.
+    """
+
+    says: str
+    when: Annotated[
+        Mapping[str, tuple[bool | str, ...]], BeforeValidator(_convert_values)
+    ] = Field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in (*self.when, *self.placeholders):
+            if name not in FACTS:
+                raise UnknownName("fact of a run in differs", name, FACTS)
+
+    @property
+    def placeholders(self) -> tuple[str, ...]:
+        """The facts in braces."""
+        return tuple(name for _, name, _, _ in Formatter().parse(self.says) if name is not None)
+
+
+def _parse_differences(value: object) -> object:
+    """Parses differences; plain sentences hold for any run."""
+    if not isinstance(value, list | tuple):
+        return value
+    return tuple(
+        Difference(says=item) if isinstance(item, str) else _build_option(Difference, item)
+        for item in value
+    )
+
+
 @make_options("panels.")
 class TargetPanel:
     """A part of a figure.
@@ -250,14 +303,35 @@ class TargetPanel:
             for both; "small" for the small language model of an extra.
         changes: changes to the target's sweep.
         quick: further changes in a quick run, which leaves out panels without them.
+        usual: further changes where neither --quick nor --full is asked for.
+        hub: further changes with --hub.
         computed: a table instead of the sweep, see `computed.COMPUTED_TABLES`.
+        paper: whether it is judged as in the paper: the published values and claims of a data set
+            are also for its rows, under whatever name.
     """
 
     name: str
     needs: Literal["", "llm", "hub", "llm, hub", "small"] = ""
     changes: Plain = Field(default_factory=dict)
     quick: Plain | None = None
+    usual: Plain = Field(default_factory=dict)
+    hub: Plain = Field(default_factory=dict)
     computed: str = ""
+    paper: bool = False
+
+    def list_data(self, sweep: Plain) -> dict[str, str]:
+        """Lists its data sets by their names in rows.
+
+        Args:
+            sweep: the target's.
+        """
+        variants = (self.changes, self.hub, self.quick or {})
+        sources = [item["data"] for item in variants if "data" in item] or [sweep.get("data", ())]
+        return {
+            SweepData(**item).row_name: item["name"]
+            for source in sources
+            for item in ({"name": each} if isinstance(each, str) else each for each in source)
+        }
 
 
 @make_options("target.")
@@ -281,7 +355,7 @@ class Target:
     over: Annotated[tuple[WantedMetric, ...], BeforeValidator(_parse_metrics)] = ()
     published: Annotated[tuple[PublishedValue, ...], BeforeValidator(_parse_published)] = ()
     expect: Annotated[tuple[Expectation, ...], BeforeValidator(_parse_expectations)] = ()
-    differs: Sentences = ()
+    differs: Annotated[tuple[Difference, ...], BeforeValidator(_parse_differences)] = ()
     contradicts: Annotated[tuple[Contradiction, ...], BeforeValidator(_parse_contradictions)] = ()
 
     def __post_init__(self) -> None:
@@ -291,6 +365,17 @@ class Target:
             raise ConfigError(
                 f"the target {self.name} has no sweep, so it cannot have panels, changes or claims"
             )
+
+    def list_rows(self, data: str) -> list[str]:
+        """Lists the names in rows of a paper's data set, its own name first."""
+        others = [
+            row
+            for panel in self.panels
+            if panel.paper
+            for row, name in panel.list_data(self.sweep).items()
+            if name == data
+        ]
+        return list(dict.fromkeys([data, *others]))
 
 
 def list_names() -> list[str]:
@@ -361,6 +446,8 @@ def build_plans(
     hub: bool = False,
     endpoint: Plain | None = None,
     generative: bool = False,
+    local: Plain | None = None,
+    prompts: Plain | None = None,
 ) -> Plans:
     """Builds the sweeps and tables of a target.
 
@@ -370,6 +457,8 @@ def build_plans(
         hub: whether to use the paper's own models and tables instead of ours.
         endpoint: options of `Endpoint`; without it, panels that need a language model are not run.
         generative: whether to run panels of the small language model.
+        local: options of `Endpoint` for a model on this machine, which may see originals.
+        prompts: wordings of what language models are asked; None for ours.
     """
     quick = scale == "quick"
     sweeps: dict[str, Plain] = {}
@@ -381,17 +470,24 @@ def build_plans(
         missing = [need for need, is_available in resources.items() if not is_available]
         if reasons := [NEED_REASONS[need] for need in missing if need in panel.needs]:
             not_run[panel.name] = reasons[0]
-        elif quick and panel.quick is None:
+        elif quick and panel.quick is None and "llm" not in panel.needs:
             not_run[panel.name] = NOT_QUICK_REASON
         elif panel.computed:
             tables.append(panel.computed)
         else:
-            runs = [target.hub] * hub + ([] if scale == "usual" else [getattr(target, scale)])
+            runs = [target.hub, panel.hub] * hub
+            runs.append(panel.usual if scale == "usual" else getattr(target, scale))
             sweep = dict(target.sweep)
-            for changes in (panel.changes, *runs, (panel.quick or {}) if quick else {}):
-                sweep = apply_changes(sweep, changes)
             needs_llm = "llm" in panel.needs
-            sweeps[panel.name] = sweep | ({"endpoint": dict(endpoint or {})} if needs_llm else {})
+            default = QUICK_ASKED_CHANGES if needs_llm else {}
+            quick_changes = default if panel.quick is None else panel.quick
+            for changes in (panel.changes, *runs, quick_changes if quick else {}):
+                sweep = apply_changes(sweep, changes)
+            if needs_llm:
+                sweep["endpoint"] = dict(endpoint or {})
+                sweep |= {"local": dict(local)} if local else {}
+                sweep |= {"prompts": dict(prompts)} if prompts else {}
+            sweeps[panel.name] = sweep
     return Plans(sweeps=sweeps, tables=tuple(tables), not_run=not_run)
 
 

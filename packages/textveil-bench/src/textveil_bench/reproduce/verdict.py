@@ -28,7 +28,7 @@ reported with it. Two claims make the same comparison if they ask the same of th
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from hashlib import blake2b
 from itertools import compress, pairwise, product
@@ -200,12 +200,18 @@ def _format_gap(gap: Interval) -> str:
 def compare_published(
     target: Target, series: Sequence[Series], tables: Mapping[str, Table] | None = None
 ) -> list[ComparedValue]:
-    """Compares all published values of a target with ours."""
+    """Compares all published values of a target with ours.
+
+    A value of a data set is compared in each panel that is judged as in the paper.
+    """
     return [
-        _compare_table_value(value, tables or {})
-        if "table" in value.where
-        else _compare_row_value(value, series)
+        compared
         for value in target.published
+        for compared in (
+            [_compare_table_value(value, tables or {})]
+            if "table" in value.where
+            else _compare_data_value(value, target, series)
+        )
     ]
 
 
@@ -252,18 +258,25 @@ def check_claims(
     return [
         check_claim(expectation, [member for member in series if member.data.name == data], data)
         for expectation in target.expect
-        for data in _select_data_sets(expectation, series, anywhere)
+        for data in _select_data_sets(target, expectation, series, anywhere)
     ]
 
 
 def _select_data_sets(
-    expectation: Expectation, series: Sequence[Series], anywhere: bool
+    target: Target, expectation: Expectation, series: Sequence[Series], anywhere: bool
 ) -> Sequence[str]:
     """Selects a claim's data sets that were run; all if none was."""
     if anywhere or not expectation.data:
         return _find_measured_data(expectation, series)
     names = {member.data.name for member in series}
-    return [data for data in expectation.data if data in names] or expectation.data
+    wanted = [
+        row
+        for data in expectation.data
+        for row in target.list_rows(data)
+        if row == data
+        or all(_has_metric(metric, row, series) for metric in _list_metrics(expectation))
+    ]
+    return [data for data in wanted if data in names] or expectation.data
 
 
 def _find_measured_data(expectation: Expectation, series: Sequence[Series]) -> list[str]:
@@ -340,8 +353,8 @@ def _select_budget(cells: Sequence[Cell], wanted: Any) -> tuple[Cell, ...]:
     return tuple(cell for cell in cells if _is_wanted(cell.budget, wanted))
 
 
-def find_estimate(metric: WantedMetric, cell: Cell) -> Estimate | None:
-    """Finds a cell's value of a metric; None if it has none.
+def find_key(metric: WantedMetric, cell: Cell) -> compare.MetricKey | None:
+    """Finds the key of a metric in a cell; None if it has none.
 
     Raises:
         ConfigError: it has several.
@@ -352,7 +365,17 @@ def find_estimate(metric: WantedMetric, cell: Cell) -> Estimate | None:
         raise ConfigError(
             f"the metric {metric.title} is ambiguous; choose with source and setting: {titles}"
         )
-    return cell.estimates[keys[0]] if keys else None
+    return keys[0] if keys else None
+
+
+def find_estimate(metric: WantedMetric, cell: Cell) -> Estimate | None:
+    """Finds a cell's value of a metric; None if it has none.
+
+    Raises:
+        ConfigError: it has several.
+    """
+    key = find_key(metric, cell)
+    return None if key is None else cell.estimates[key]
 
 
 def _is_metric(metric: WantedMetric, key: compare.MetricKey) -> bool:
@@ -365,6 +388,17 @@ def _is_metric(metric: WantedMetric, key: compare.MetricKey) -> bool:
 
 
 # ---- values --------------------------------------------------------------------------------------------
+
+
+def _compare_data_value(
+    published: PublishedValue, target: Target, series: Sequence[Series]
+) -> list[ComparedValue]:
+    """Compares a value in all rows of its data set that have one; else says why none has."""
+    data = published.where.get("data")
+    names = target.list_rows(data) if isinstance(data, str) else [data]
+    where = [published.where if data is None else {**published.where, "data": n} for n in names]
+    values = [_compare_row_value(replace(published, where=item), series) for item in where]
+    return [value for value in values if value.ours is not None] or values[:1]
 
 
 def _compare_row_value(published: PublishedValue, series: Sequence[Series]) -> ComparedValue:

@@ -17,7 +17,7 @@ from textveil.errors import UnknownName
 
 if TYPE_CHECKING:  # names are looked up without torch
     from textveil.evaluate.attack import ProgressCallback
-    from textveil.models import Endpoint
+    from textveil.models import Endpoint, Prompts
     from textveil_bench.examples import DataSet, ExampleKind
     from textveil_bench.tasks.task_contract import Judge
 
@@ -31,9 +31,10 @@ TASKS: Mapping[str, str] = MappingProxyType(
         "continued": "continuation_judge:Continued",
         "generation": "generation:Generation",
         "meaning": "meaning:Meaning",
+        "lm-eval": "textveil_bench.lm_eval.documents:HarnessJudge",
     }
 )
-"""The judges by name, each with its module and class."""
+"""The judges by name, each with its module, here or elsewhere, and class."""
 
 DEFAULT_TASKS: "Mapping[ExampleKind, str]" = MappingProxyType(
     {
@@ -53,6 +54,8 @@ def build_judge(
     train: "Callable[[], DataSet]",
     cache: Path | None = None,
     endpoint: "Endpoint | None" = None,
+    local: "Endpoint | None" = None,
+    prompts: "Prompts | None" = None,
     report: "ProgressCallback | None" = None,
 ) -> "Judge":
     """Builds a judge by name, without loading models or data.
@@ -63,6 +66,8 @@ def build_judge(
         train: returns the training split, for judges that are trained.
         cache: the folder for trained judges; None for the default of `judge_store.find_folder`.
         endpoint: a language model, for judges that need one; without it they refuse.
+        local: a language model on this machine, which may see originals.
+        prompts: wordings of what language models are asked; None for ours.
         report: called with progress.
 
     Raises:
@@ -72,8 +77,16 @@ def build_judge(
     if name not in TASKS:
         raise UnknownName("task", name, TASKS)
     module, _, kind = TASKS[name].partition(":")
-    judge = getattr(import_module(f"textveil_bench.tasks.{module}"), kind)
-    resources = {"train": train, "folder": cache, "endpoint": endpoint, "report": report}
+    path = module if "." in module else f"textveil_bench.tasks.{module}"
+    judge = getattr(import_module(path), kind)
+    resources = {
+        "train": train,
+        "folder": cache,
+        "endpoint": endpoint,
+        "local": local,
+        "prompts": prompts,
+        "report": report,
+    }
     names = {field.name for field in fields(judge)}
     for option in options or {}:
         if option not in names - resources.keys():

@@ -8,6 +8,7 @@ Not here: how an endpoint is called (`textveil.models.endpoint`), and continuati
 import re
 import string
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Annotated, NamedTuple
 
@@ -17,13 +18,22 @@ from pydantic import Field
 from textveil.config import make_options
 from textveil.errors import ConfigError
 from textveil.evaluate.attack import ProgressCallback, ignore_progress
-from textveil.models import Endpoint
+from textveil.models import Endpoint, Prompt, Prompts
 from textveil.randomness import Ints
 from textveil_bench.examples import DataSet
+from textveil_bench.prompts import choose_prompt
 from textveil_bench.tasks import answers, labelled
 from textveil_bench.tasks.reading import RELEASED_NOTE, RESTORED_NOTE, RESTORED_PREFIX
 from textveil_bench.tasks.task_contract import Score
 from textveil_bench.trials import ReleasedExample, ReleasedField
+
+ROLES_BY_KIND = {
+    "classification": "classification",
+    "pairs": "classification",
+    "reading": "question_answering",
+    "choice": "choice",
+}
+"""The role of a model by the kind of data."""
 
 NO_ENDPOINT = "it needs an LLM: give an endpoint"
 
@@ -59,11 +69,6 @@ CHOICE_WORDING = Wording(
     "Which of the options is right, or goes on best?", tuple(string.ascii_uppercase)
 )
 
-LABEL_PROMPT = "{question} The answer is one of: {words}. Answer with it alone, without a reason."
-READING_PROMPT = (
-    "Answer the question from the text, in words of the text. {length} Answer with the answer "
-    "alone."
-)
 ONE_WORD_RULE = "Your answer is a single word."
 SHORT_ANSWER_RULE = "Your answer is as short as it can be."
 
@@ -85,16 +90,20 @@ class ZeroShot:
         words: names of the labels in the prompt, in order; by default as in the data, or for QNLI
             yes and no.
         one_word: for reading, whether answers are limited to one word, as in STAMP (appendix C).
+        temperature: from 0 to 2; by default the endpoint's.
         max_tokens: largest length of an answer; by default the endpoint decides.
-        endpoint: the model to ask, with its own temperature.
+        endpoint: the model to ask.
+        prompts: wordings, with their own temperatures, lengths and labels; None for ours.
         report: called with progress.
     """
 
     question: Annotated[str, Field(min_length=1)] | None = None
     words: tuple[str, ...] = ()
     one_word: bool = True
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     max_tokens: Annotated[int, Field(ge=1, strict=True)] | None = None
     endpoint: Endpoint | None = Field(default=None, repr=False)
+    prompts: Prompts | None = Field(default=None, repr=False)
     report: ProgressCallback = Field(default=ignore_progress, repr=False)
 
     @property
@@ -126,21 +135,21 @@ class ZeroShot:
             ConfigError: `words` does not have a different word for each label.
             EndpointError: the endpoint cannot be reached, refused, or answered without text.
         """
+        replies = self.ask_all(data, trials)
         if data.kind == "reading":
-            yield from self._read(data, trials)
+            yield from self._score_reading(data, trials, replies)
             return
-        question, words = self._choose_wording(data)
-        system = LABEL_PROMPT.format(question=question, words=", ".join(words))
-        guesses, mismatches = parse(self._ask(system, data, trials), words, data.labels)
+        _, words = self._choose_wording(data)
+        guesses, mismatches = parse(replies, words, data.labels)
         yield labelled.score_accuracy(
             data,
             guesses,
             f"zero-shot; {mismatches} of {len(trials)} answers named no label",
         )
 
-    def _read(self, data: DataSet, trials: Sequence[ReleasedExample]) -> Iterator[Score]:
-        system = READING_PROMPT.format(length=ONE_WORD_RULE if self.one_word else SHORT_ANSWER_RULE)
-        replies = self._ask(system, data, trials)
+    def _score_reading(
+        self, data: DataSet, trials: Sequence[ReleasedExample], replies: Sequence[str]
+    ) -> Iterator[Score]:
         originals = [
             find_original(answer, trial.parts[1])
             for answer, trial in zip(replies, trials, strict=True)
@@ -161,7 +170,8 @@ class ZeroShot:
         """Chooses the question, and the names of the labels, in order."""
         whole = WORDINGS.get(data.name.partition("-")[0], GENERAL_WORDING)
         wording = CHOICE_WORDING if data.kind == "choice" else WORDINGS.get(data.name, whole)
-        words = self.words or wording.words[: len(data.labels)] or data.labels
+        labels = self._choose_prompt(data).labels or self.words
+        words = labels or wording.words[: len(data.labels)] or data.labels
         if len({_normalize(word) for word in words}) != len(data.labels) or len(words) != len(
             data.labels
         ):
@@ -171,23 +181,52 @@ class ZeroShot:
             )
         return Wording(self.question or wording.question, words)
 
-    def _ask(self, system: str, data: DataSet, trials: Sequence[ReleasedExample]) -> list[str]:
-        """Asks the endpoint about the releases and returns its answers."""
+    def _choose_prompt(self, data: DataSet) -> Prompt:
+        return choose_prompt(self.prompts, ROLES_BY_KIND[data.kind], data.name)
+
+    def ask_all(self, data: DataSet, trials: Sequence[ReleasedExample]) -> list[str]:
+        """Asks the endpoint about the releases and returns its answers.
+
+        Raises:
+            ConfigError: there is no endpoint, or the prompt does not suit the data.
+            EndpointError: the endpoint cannot be reached, refused, or answered without text.
+        """
         if self.endpoint is None:
             raise ConfigError(NO_ENDPOINT)
-        names = (
-            ("Question", *CHOICE_WORDING.words)
-            if data.kind == "choice"
-            else [name.capitalize() for name in data.fields]
+        prompt = self._choose_prompt(data)
+        shared: dict[str, str] = {"length": ONE_WORD_RULE if self.one_word else SHORT_ANSWER_RULE}
+        if data.kind != "reading":
+            task, words = self._choose_wording(data)
+            shared = {"task": task, "labels": ", ".join(words)}
+        temperature = self.temperature if prompt.temperature is None else prompt.temperature
+        endpoint = (
+            self.endpoint
+            if temperature is None
+            else replace(self.endpoint, temperature=temperature)
         )
-        prompts = []
-        for trial in trials:
-            lines = [f"{name}: {text}" for name, text in zip(names, trial.texts, strict=False)]
-            prompts.append((system, "\n".join(lines) if len(lines) > 1 else trial.texts[0]))
-        replies = self.endpoint.ask(prompts, report=self.report, max_tokens=self.max_tokens)
+        replies = endpoint.ask(
+            [prompt.fill(**shared, **_show_fields(data, trial.texts)) for trial in trials],
+            report=self.report,
+            max_tokens=self.max_tokens if prompt.max_tokens is None else prompt.max_tokens,
+        )
         return [
             answer.encode(errors="replace").decode().strip() for answer in replies
         ]  # JSON may hold lone surrogates
+
+
+def _show_fields(data: DataSet, texts: Sequence[str]) -> dict[str, str]:
+    """Returns the placeholders of a released example, with its texts."""
+    if data.kind == "choice":
+        names = ("Question", *CHOICE_WORDING.words)
+        lines = [f"{name}: {text}" for name, text in zip(names, texts, strict=False)]
+        return {
+            "text": "\n".join(lines),
+            "question": texts[0],
+            "options": "\n".join(lines[1:]),
+        }
+    lines = [f"{name.capitalize()}: {text}" for name, text in zip(data.fields, texts, strict=True)]
+    by_field = dict(zip(data.fields, texts, strict=True))
+    return {**by_field, "text": "\n".join(lines) if len(lines) > 1 else texts[0]}
 
 
 def parse(answers: Sequence[str], words: Sequence[str], labels: Sequence[str]) -> tuple[Ints, int]:

