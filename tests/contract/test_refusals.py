@@ -141,7 +141,7 @@ def test_a_context_over_pieces_needs_the_unit_and_the_table_of_its_model(
     )
     words = {"unit": "wordpiece"}
     privatizer = Privatizer(
-        name, table=wordpiece_table, words=words, **CONTEXT, model=str(other), seed=1
+        name, table=wordpiece_table, words=words, **{**CONTEXT, "epsilon": 400.0}, model=str(other)
     )
     with pytest.raises(TextveilError, match="the model's own table") as refused:
         privatizer.privatize(f"{CANARY} river")
