@@ -250,7 +250,9 @@ def _measure_repair(
     )
     for series in sweep.series:
         cell = list(series.build_cells(sweep, data.digest))[-1]
-        released = split_releases(data.examples, _release(cells.build_cell_privatizer(cell), data))
+        released = split_releases(
+            data.examples, _release(cells.build_cell_privatizer(cell), data)
+        )
         revisions = repair(
             [trial.texts[-1] for trial in released], endpoint, report=options.report, **wording
         )

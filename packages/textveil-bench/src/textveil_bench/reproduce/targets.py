@@ -268,9 +268,9 @@ class Difference:
     """
 
     says: str
-    when: Annotated[Mapping[str, tuple[bool | str, ...]], BeforeValidator(_convert_values)] = Field(
-        default_factory=dict
-    )
+    when: Annotated[
+        Mapping[str, tuple[bool | str, ...]], BeforeValidator(_convert_values)
+    ] = Field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in (*self.when, *self.placeholders):
