@@ -134,7 +134,7 @@ def test_a_context_over_pieces_needs_the_unit_and_the_table_of_its_model(
     name: str, wordpiece_table: EmbeddingTable, tmp_path: Path
 ) -> None:
     with pytest.raises(TextveilError, match="word pieces") as refused:
-        Privatizer(name, table=wordpiece_table, **CONTEXT)
+        Privatizer(name, table=wordpiece_table, words={"unit": "word"}, **CONTEXT)
     fine(str(refused.value), ())
     other = save(
         tmp_path, "GPT2LMHeadModel", byte_level(framed=False), n_embd=8, n_head=1, n_layer=1

@@ -18,7 +18,7 @@ from typing import Literal, Protocol, get_args
 import numpy as np
 
 from textveil.errors import ConfigError, InputError, ModelError
-from textveil.models.networks import SPACE_MARKS, Job, Model, OutputHead, load
+from textveil.models.networks import Job, Model, OutputHead, load
 from textveil.models.ragged import (
     PieceSequence,
     PieceWindows,
@@ -37,12 +37,6 @@ PIECES_AT_ONCE = 1 << 21
 
 MAX_LOGITS = 1 << 24
 """Logits that are in memory at once: 64 MB."""
-
-CONTINUATION = "##"
-"""The mark of a piece that goes on with a word."""
-
-MARKED_SHARE = 1 / 20
-"""The share of marked words from which a table is one of pieces."""
 
 
 class ContextModel(Protocol):
@@ -348,8 +342,7 @@ def _find_row_pieces(model: Model, table: EmbeddingTable) -> Ints | None:
     Raises:
         ConfigError: the table holds pieces that the model does not have.
     """
-    marked = sum(len(word) > len(mark) for word in table.words for mark in _find_mark(word))
-    if not table.holds_pieces and marked <= MARKED_SHARE * len(table):
+    if not table.holds_pieces:
         return None
     vocabulary = model.tokenizer.get_vocab()
     ids = np.array([vocabulary.get(word, -1) for word in table.words], np.int64)
@@ -360,11 +353,6 @@ def _find_row_pieces(model: Model, table: EmbeddingTable) -> Ints | None:
             "`textveil table build`, or take a table of whole words"
         )
     return ids
-
-
-def _find_mark(word: str) -> tuple[str, ...]:
-    """Returns the mark with which a piece begins, if there is one."""
-    return tuple(mark for mark in (CONTINUATION, *SPACE_MARKS) if word.startswith(mark))
 
 
 def _restrict_output(

@@ -77,11 +77,11 @@ def check_pipeline(subject: Subject) -> AuditFinding:
 def _check_parameters(subject: Subject, call: MechanismCall, result: Result) -> list[str]:
     """Checks that the requested budget is drawn with, and its spending printed."""
     layout, mechanism, guarantee = call.block.layout, subject.mechanism, result.guarantee
-    sums = not (isinstance(mechanism, Contextual) and mechanism.context.mode == "original")
+    adds_up = not (isinstance(mechanism, Contextual) and mechanism.context.mode == "original")
     expected = mechanism.parameters(subject.table, layout)
     if expected is None:
         # The pieces of a word share its budget, but where a draw is charged to all words anyway.
-        pieces = np.bincount(layout.unit_of) if sums else np.ones(len(layout.unit_of))
+        pieces = np.bincount(layout.unit_of) if adds_up else np.ones(len(layout.unit_of))
         expected = mechanism.calibrate(
             subject.table, layout, subject.epsilon / pieces[layout.words]
         )
@@ -94,7 +94,7 @@ def _check_parameters(subject: Subject, call: MechanismCall, result: Result) -> 
         problems.append("the parameter in the statement is not that of the draws")
     public = find_public_words(result.private.words, subject.privatizer.words)
     losses, spent = mechanism.spend(subject.table, layout, call.parameter), np.zeros(len(public))
-    (np.add if sums else np.maximum).at(spent, layout.words, losses)
+    (np.add if adds_up else np.maximum).at(spent, layout.words, losses)
     spent[layout.unit_of[layout.roles == Role.PASS]] = np.inf
     items = {item.start: item for item in result.released.items}
     for word in layout.unit_of[layout.roles == Role.HOLE].tolist():

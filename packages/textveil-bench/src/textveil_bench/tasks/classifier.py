@@ -137,9 +137,12 @@ def _match_by_number(labels: Sequence[str], names: Sequence[str]) -> list[int]:
         return []
     if all(name in (f"label{i}", str(i)) for i, name in enumerate(names)):
         return list(range(len(labels)))
-    offered, wanted = ([re.findall(r"\d+", each) for each in group] for group in (names, labels))
-    is_same = all(len(found) == 1 for found in offered) and sorted(offered) == sorted(wanted)
-    return [offered.index(found) for found in wanted] if is_same else []
+    name_digits = [re.findall(r"\d+", name) for name in names]
+    label_digits = [re.findall(r"\d+", label) for label in labels]
+    is_matching = all(len(digits) == 1 for digits in name_digits) and sorted(name_digits) == sorted(
+        label_digits
+    )
+    return [name_digits.index(digits) for digits in label_digits] if is_matching else []
 
 
 def _normalize(name: str) -> str:
