@@ -2,11 +2,13 @@
 
 import math
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.models.conftest import byte_level, save
 from textveil import cli
 from textveil.errors import TextveilError
 from textveil.pipeline import privatizer
@@ -128,12 +130,22 @@ def test_on_the_command_line(
 
 
 @pytest.mark.parametrize("name", ["cape", "rankcape"])
-def test_word_pieces_have_no_context(name: str, wordpiece_table: EmbeddingTable) -> None:
-    choices: list[dict[str, Any]] = [{}, {"unit": "wordpiece"}]
-    for words in choices:
-        with pytest.raises(TextveilError, match="word pieces") as refused:
-            Privatizer(name, table=wordpiece_table, words=words, **CONTEXT)
-        fine(str(refused.value), ())
+def test_a_context_over_pieces_needs_the_unit_and_the_table_of_its_model(
+    name: str, wordpiece_table: EmbeddingTable, tmp_path: Path
+) -> None:
+    with pytest.raises(TextveilError, match="word pieces") as refused:
+        Privatizer(name, table=wordpiece_table, words={"unit": "word"}, **CONTEXT)
+    fine(str(refused.value), ())
+    other = save(
+        tmp_path, "GPT2LMHeadModel", byte_level(framed=False), n_embd=8, n_head=1, n_layer=1
+    )
+    words = {"unit": "wordpiece"}
+    privatizer = Privatizer(
+        name, table=wordpiece_table, words=words, **{**CONTEXT, "epsilon": 400.0}, model=str(other)
+    )
+    with pytest.raises(TextveilError, match="the model's own table") as refused:
+        privatizer.privatize(f"{CANARY} river")
+    fine(str(refused.value), ())
 
 
 TWO: dict[str, dict[str, Any]] = {

@@ -157,8 +157,3 @@ def test_whether_anything_is_drawn_follows_from_the_temperature(
 def test_a_temperature_is_no_less_than_0(value: Any) -> None:
     with pytest.raises(ConfigError, match="temperature"):
         Fill(temperature=value)
-
-
-def test_word_pieces_are_refused(wordpiece_table: EmbeddingTable) -> None:
-    with pytest.raises(ConfigError, match="word pieces"):
-        Fill().claim(wordpiece_table)

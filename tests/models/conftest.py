@@ -4,6 +4,7 @@ In: fixed seeds. Out: folders with a network and a fast tokenizer.
 Not here: the bundled adapters, which are what they are.
 """
 
+import shutil
 from pathlib import Path
 from string import ascii_lowercase, digits, punctuation
 
@@ -192,6 +193,18 @@ def save(folder: Path, kind: str, tokenizer: PreTrainedTokenizerFast, **config: 
     getattr(transformers, kind)(settings).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
+
+
+def build_hub_cache(folder: Path, models: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes a hub's cache of models by their hub ids, and has the libraries look there."""
+    for name, model in models.items():
+        root = folder / f"models--{name.replace('/', '--')}"
+        (root / "refs").mkdir(parents=True)
+        (root / "refs" / "main").write_text("0" * 40, encoding="utf-8")
+        shutil.copytree(model, root / "snapshots" / ("0" * 40))
+    monkeypatch.setenv("HF_HUB_CACHE", str(folder))
+    # read from the environment when the library is imported
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(folder))
 
 
 @pytest.fixture(scope="session")

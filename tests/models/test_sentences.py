@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from tests.models.conftest import SIZE, byte_level, save
+from tests.models.conftest import SIZE, build_hub_cache, byte_level, save, wordpiece
 
 from textveil.errors import ConfigError, InputError, ModelError
 from textveil.models import SentenceModel, load_sentences
@@ -118,3 +118,63 @@ def test_what_is_no_text_and_what_is_no_model_are_refused(sentences, tmp_path):
         load_sentences(tmp_path)
     with pytest.raises(ModelError, match="neither"):
         load_sentences("nothing")
+
+
+def pool_by_hand(folder, text: str, pooling: str) -> np.ndarray:
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    network = transformers.AutoModel.from_pretrained(folder).eval()
+    with torch.inference_mode():
+        output = network(**tokenizer(text, return_tensors="pt"))
+    states = output.last_hidden_state[0]
+    vector = {"mean": states.mean(dim=0), "cls": states[0], "pooler": output.pooler_output[0]}[
+        pooling
+    ]
+    return (vector / vector.norm()).numpy()
+
+
+@pytest.mark.parametrize("pooling", ["mean", "cls", "pooler"])
+def test_the_pooling_of_a_plain_encoder_is_the_one_that_is_named(pooling, folders):
+    texts = ["maria met john", "the doctor saw a patient in the old town", "paris"]
+    model = load_sentences(f"{folders['bert-encoder']}@{pooling}", batch=2)
+    assert model.name == f"bert-encoder ({pooling})"
+    found = model.encode(texts)
+    for vector, text in zip(found, texts, strict=True):
+        assert vector == pytest.approx(
+            pool_by_hand(folders["bert-encoder"], text, pooling), abs=1e-5
+        )
+    others = {"mean", "cls", "pooler"} - {pooling}
+    for other in others:  # the twins
+        by_hand = pool_by_hand(folders["bert-encoder"], texts[0], other)
+        assert np.abs(found[0] - by_hand).max() > 0.01
+    assert np.linalg.norm(model.encode(["", "paris " * 500]), axis=1) == pytest.approx([0, 1])
+
+
+@pytest.mark.parametrize(
+    ("name", "pooling"),
+    [
+        ("princeton-nlp/sup-simcse-bert-base-uncased", "pooler"),
+        ("princeton-nlp/unsup-simcse-bert-base-uncased", "cls"),
+    ],
+)
+def test_simcse_of_a_hub_is_pooled_as_published(name, pooling, folders, tmp_path, monkeypatch):
+    build_hub_cache(tmp_path, {name: folders["bert-encoder"]}, monkeypatch)
+    model = load_sentences(name)
+    assert model.name == f"{name} ({pooling})"
+    (found,) = model.encode(["maria met john"])
+    by_hand = pool_by_hand(folders["bert-encoder"], "maria met john", pooling)
+    assert found == pytest.approx(by_hand, abs=1e-5)
+
+
+def test_a_pooler_that_was_never_trained_is_refused(folders, tmp_path):
+    with pytest.raises(ModelError, match=r"no trained weights for .*pooler"):
+        load_sentences(f"{folders['bert-lm']}@pooler")
+    assert np.isfinite(load_sentences(f"{folders['bert-lm']}@cls").encode(["paris"])).all()
+    with pytest.raises(ConfigError, match="must be one of mean, cls, pooler, got 'sum'"):
+        load_sentences(f"{folders['bert-encoder']}@sum")
+    with pytest.raises(ModelError, match="neither"):
+        load_sentences("nothing@cls")
+    folder = shutil.copytree(folders["bert-encoder"], tmp_path / "named@cls")
+    assert load_sentences(folder).name == "named@cls"
+    small = save(tmp_path / "small", "BertModel", wordpiece(), **SIZE, max_position_embeddings=8)
+    with pytest.raises(ModelError, match="at least 8"):
+        load_sentences(f"{small}@cls")

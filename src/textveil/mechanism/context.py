@@ -4,7 +4,9 @@ In: a block, and the words released so far. Out: the order in which positions ar
 over the table.
 Not here: the language model (`encoder.context`), and how a utility uses its logits (`utility`).
 
-Words of placeholders are hidden in every mode, and so is the word at the position itself.
+Words of placeholders are hidden in every mode, and so is the word at the position itself. Where
+words are released piece by piece, a position is a piece of the language model: the other pieces of
+its word are part of the context like all others.
 """
 
 from collections.abc import Iterator
@@ -15,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from textveil.config import make_options
-from textveil.errors import ConfigError
 from textveil.mechanism.block import PLACEHOLDER, Block, Layout, Role
 from textveil.models import LanguageModel, Ragged, load_context
 from textveil.randomness import Flags, Floats, Ids, Values
@@ -89,17 +90,6 @@ class Context:
         np.minimum.at(lowest, layout.texts, epsilon)
         return (lowest / np.maximum(layout.sizes, 1))[layout.texts]
 
-    def check(self, table: EmbeddingTable) -> None:
-        """Refuses a table that cannot have a context.
-
-        Raises:
-            ConfigError: the table holds word pieces, of which a position can have more than one.
-        """
-        if self.mode != "none" and table.holds_pieces:
-            raise ConfigError(
-                f"context {self.mode} needs words.unit=word: {table.name} holds word pieces"
-            )
-
     def compute_logits(
         self, table: EmbeddingTable, block: Block, wave: Ids, released: Ids
     ) -> Floats:
@@ -110,6 +100,9 @@ class Context:
             block: its protected words are looked at in the mode `original` only.
             wave: numbers in 0..n-1 of protected positions, rising.
             released: int64 [n], the rows released so far; looked at in the mode `released` only.
+
+        Raises:
+            ConfigError: the table holds the pieces of another model.
         """
         # What is released differs from draw to draw, so that these logits never return.
         if block.memo is None or self.mode == "released":
@@ -127,20 +120,38 @@ class Context:
         return logits
 
     def _run_model(self, table: EmbeddingTable, block: Block, wave: Ids, released: Ids) -> Floats:
-        layout = block.layout
+        layout, model = block.layout, _load_model(table, self.model)
         texts = np.unique(layout.texts[wave])  # only these are cut into pieces
         begins, ends = layout.documents[texts], layout.documents[texts + 1]
-        place = np.concatenate(
-            [np.arange(begin, end) for begin, end in zip(begins, ends, strict=True)]
-        )
+        place = _list_shown(layout, begins, ends)
         words, hidden = self._build_words(table, block, released, place)
-        documents = np.concatenate(([0], np.cumsum(ends - begins)))
+        ids = None
+        if model.row_pieces is not None:
+            rows = self._list_rows(block, released)[place]
+            ids = np.where(rows == PLACEHOLDER, -1, model.row_pieces[rows])
+        sizes = np.searchsorted(place, ends) - np.searchsorted(place, begins)
+        documents = np.concatenate(([0], np.cumsum(sizes)))
         spaced = np.ones(len(place), bool) if layout.spaced is None else layout.spaced[place]
-        ragged = Ragged(words=words, documents=documents, spaced=spaced)
+        ragged = Ragged(words=words, documents=documents, spaced=spaced, ids=ids)
         queries = np.searchsorted(place, layout.positions[wave])
         if self.mode == "released":
             hidden[queries] = False  # the query hides it already, in a separate window around it
-        return _load_model(table, self.model).compute_logits(ragged, queries, hidden=hidden)
+        return model.compute_logits(ragged, queries, hidden=hidden)
+
+    def _list_rows(self, block: Block, released: Ids) -> Ids:
+        """Returns the rows that the model sees, int64 [T]; `PLACEHOLDER` where it sees none.
+
+        A word that passes as a string has none either.
+        """
+        layout = block.layout
+        rows = np.full(len(layout.roles), PLACEHOLDER, np.int64)
+        if self.mode == "original":
+            rows[layout.positions] = block.secret
+        elif self.mode == "released":
+            rows[layout.positions] = released
+        if layout.verbatim is None:
+            rows[layout.roles == Role.PASS] = block.rows[layout.roles == Role.PASS]
+        return rows
 
     def _build_words(
         self, table: EmbeddingTable, block: Block, released: Ids, place: Ids
@@ -151,14 +162,7 @@ class Context:
         """
         layout = block.layout
         roles, names = layout.roles[place], _list_names(table)
-        rows = np.full(len(layout.roles), PLACEHOLDER, np.int64)
-        if self.mode == "original":
-            rows[layout.positions] = block.secret
-        elif self.mode == "released":
-            rows[layout.positions] = released
-        if layout.verbatim is None:
-            rows[layout.roles == Role.PASS] = block.rows[layout.roles == Role.PASS]
-        shown_rows = rows[place]
+        shown_rows = self._list_rows(block, released)[place]
         words = np.where(shown_rows == PLACEHOLDER, "", names[shown_rows])
         hidden = shown_rows == PLACEHOLDER
         if layout.verbatim is not None:
@@ -170,6 +174,21 @@ class Context:
         return words.tolist(), hidden
 
 
+def _list_shown(layout: Layout, begins: Ids, ends: Ids) -> Ids:
+    """Lists the positions of some texts that the model is shown, rising.
+
+    Those of a placeholder, and of a word that passes, are one: its number of pieces is not public,
+    or it is cut anew.
+    """
+    place = np.concatenate([np.arange(begin, end) for begin, end in zip(begins, ends, strict=True)])
+    units, roles = layout.unit_of[place], layout.roles[place]
+    is_whole = roles == Role.HOLE
+    if layout.verbatim is not None:
+        is_whole |= roles == Role.PASS
+    shown: Ids = place[~is_whole | (np.diff(units, prepend=-1) != 0)]
+    return shown
+
+
 def _build_key(block: Block) -> tuple[object, ...]:
     """Returns the key of all that the model may be shown."""
     layout = block.layout
@@ -177,6 +196,7 @@ def _build_key(block: Block) -> tuple[object, ...]:
     return (
         layout.roles.tobytes(),
         layout.documents.tobytes(),
+        layout.unit_of.tobytes(),
         layout.verbatim,
         spaced,
         block.rows.tobytes(),

@@ -69,9 +69,8 @@ class MaskedDraw:
         """Returns local DP.
 
         Raises:
-            ConfigError: the table holds word pieces, or the model has no known range.
+            ConfigError: the model has no known range.
         """
-        self._context.check(table)
         self._get_range(table)
         return Claim(
             mechanism=self.name,

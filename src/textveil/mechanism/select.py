@@ -71,7 +71,6 @@ class Select:
 
         The metric is the table's distance.
         """
-        self.context.check(table)
         metric = isinstance(self.rule, Exponential)
         caveats, assumptions = list(self.caveats), [PRECISION_NOTE]
         if self.context.mode == "original":

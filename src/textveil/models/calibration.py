@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from textveil.errors import InputError
-from textveil.models.context import LanguageModel
+from textveil.models.context import LanguageModel, check_positions
 from textveil.models.ragged import Ragged
 from textveil.randomness import Ints
 from textveil.table import EmbeddingTable
@@ -122,7 +122,7 @@ def measure_logits(
 ) -> LogitRange:
     """Measures the logit range at hidden words of public texts.
 
-    Each word is hidden in turn.
+    Each word is hidden in turn; over a table of pieces each piece of a word.
 
     The result becomes part of a mechanism and its statement, so the texts must be public: they get
     no guarantee.
@@ -144,6 +144,9 @@ def measure_logits(
         raise InputError(
             "the texts have no word outside the public list; give texts with such words"
         )
+    if context.row_pieces is not None:
+        words, (texts, owners) = texts, context.split_words(texts)
+        positions = np.flatnonzero(np.isin(owners, check_positions(words, positions)))
     half = int(MAX_LOGIT_MAGNITUDE / LogitRange.width)
     candidates, best = np.zeros(2 * half, np.int64), np.zeros(2 * half, np.int64)
     largest, done = -np.inf, 0

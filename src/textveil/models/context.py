@@ -6,7 +6,8 @@ In: words of texts, and positions. Out: logits [n, V] over the table's words.
 Not here: what they are used for, and how texts become pieces and windows (`ragged`).
 
 A hidden word is one [MASK], however many pieces it has; its own pieces are never shown to the
-network. Identical sequences are run once and read at several places.
+network. Identical sequences are run once and read at several places. A table of word pieces has to
+be one of the model's own: each row is a piece of the model.
 """
 
 from collections.abc import Iterator
@@ -61,7 +62,8 @@ class LanguageModel:
     Load one with `load_context`.
 
     A table word that is a single piece of the model has that piece's logit. A word of several
-    pieces has the mean of their logits (the output layer uses the mean of their rows).
+    pieces has the mean of their logits (the output layer uses the mean of their rows). A row of a
+    table of pieces has the logit of that piece.
 
     Attributes:
         model: the network, without its output layer.
@@ -71,6 +73,7 @@ class LanguageModel:
         window: most pieces the network sees, special tokens included, about half on either side; a
             causal model sees only what comes before.
         batch: pieces per forward pass.
+        row_pieces: int64 [V], the model's piece of each row; None where rows are whole words.
     """
 
     model: Model
@@ -79,11 +82,24 @@ class LanguageModel:
     size: int
     window: int
     batch: int
+    row_pieces: Ints | None = field(default=None, repr=False)
 
     @property
     def name(self) -> str:
         """The model's name in rows and statements."""
         return self.model.name
+
+    def split_words(self, texts: Ragged) -> tuple[Ragged, Ints]:
+        """Cuts texts so that each piece is a position; also returns the word of each, int64 [P]."""
+        pieces = PieceSequence.build(self.model, texts)
+        owners = np.repeat(np.arange(len(texts.words)), np.diff(pieces.words))
+        cut = Ragged(
+            words=[texts.words[i] for i in owners.tolist()],
+            documents=pieces.documents,
+            spaced=texts.spaced[owners],
+            ids=pieces.ids,
+        )
+        return cut, owners
 
     def compute_logits(self, texts: Ragged, positions: Ints, hidden: Flags | None = None) -> Floats:
         """Returns logits float32 [n, V] at each position.
@@ -115,17 +131,7 @@ class LanguageModel:
         In batches, as they are computed.
         """
         pieces = PieceSequence.build(self.model, texts, hidden)
-        positions = np.asarray(positions)
-        if positions.ndim != 1 or (
-            len(positions) and not np.issubdtype(positions.dtype, np.integer)
-        ):
-            # a bool mask would be read as positions 0 and 1
-            raise InputError("positions must be whole numbers")
-        if len(positions) and not (positions.min() >= 0 and positions.max() < len(texts.words)):
-            raise InputError(
-                f"positions must be indices of the {len(texts.words)} words, counted from 0"
-            )
-        positions = positions.astype(np.int64)
+        positions = check_positions(texts, positions)
         left, right = self._measure_reach(pieces, texts.documents, positions, hidden)
         step, max_rows = max(1, PIECES_AT_ONCE // self.window), max(1, MAX_LOGITS // self.size)
         for start in range(0, len(positions), step):
@@ -210,6 +216,23 @@ class LanguageModel:
         return rows, lengths, at
 
 
+def check_positions(texts: Ragged, positions: Ints) -> Ints:
+    """Checks that positions are indices of words, and returns them as int64 [n].
+
+    Raises:
+        InputError: they are not.
+    """
+    positions = np.asarray(positions)
+    if positions.ndim != 1 or (len(positions) and not np.issubdtype(positions.dtype, np.integer)):
+        # a bool mask would be read as positions 0 and 1
+        raise InputError("positions must be whole numbers")
+    if len(positions) and not (positions.min() >= 0 and positions.max() < len(texts.words)):
+        raise InputError(
+            f"positions must be indices of the {len(texts.words)} words, counted from 0"
+        )
+    return positions.astype(np.int64)
+
+
 def load_context(
     table: EmbeddingTable,
     source: str | Path | None = None,
@@ -231,8 +254,8 @@ def load_context(
         device: a torch device.
 
     Raises:
-        ConfigError: table is not an embedding table; kind, window, batch or device are out of
-            range; or no model of this kind is bundled.
+        ConfigError: table is not an embedding table, or holds the pieces of another model; kind,
+            window, batch or device are out of range; or no model of this kind is bundled.
         ModelError: there is no such model, or its output layer cannot be removed.
     """
     if not isinstance(table, EmbeddingTable):
@@ -247,7 +270,8 @@ def load_context(
         raise ConfigError(f"kind must be one of {', '.join(get_args(ContextKind))}")
     model = _load_model(source, kind, device)
     model = replace(model, before=model.before or _find_start_piece(model))
-    rows, bias = _restrict_output(model, table, *model.network.take_output())
+    row_pieces = _find_row_pieces(model, table)
+    rows, bias = _restrict_output(model, table, row_pieces, *model.network.take_output())
     return LanguageModel(
         model=model,
         table=table.name,
@@ -255,6 +279,7 @@ def load_context(
         size=len(rows),
         window=min(window, model.longest),
         batch=batch,
+        row_pieces=row_pieces,
     )
 
 
@@ -311,13 +336,40 @@ def _find_start_piece(model: Model) -> tuple[int, ...]:
     )
 
 
+def _find_row_pieces(model: Model, table: EmbeddingTable) -> Ints | None:
+    """Finds the model's piece of each row, int64 [V]; None for a table of whole words.
+
+    Raises:
+        ConfigError: the table holds pieces that the model does not have.
+    """
+    if not table.holds_pieces:
+        return None
+    vocabulary = model.tokenizer.get_vocab()
+    ids = np.array([vocabulary.get(word, -1) for word in table.words], np.int64)
+    if missing := int((ids < 0).sum()):
+        raise ConfigError(
+            f"a context over word pieces needs the model's own table: the tokenizer of {model.name} "
+            f"lacks {missing:,} of the {len(table):,} pieces of {table.name}; make its table with "
+            "`textveil table build`, or take a table of whole words"
+        )
+    return ids
+
+
 def _restrict_output(
-    model: Model, table: EmbeddingTable, rows: Floats, bias: Floats | None
+    model: Model,
+    table: EmbeddingTable,
+    row_pieces: Ints | None,
+    rows: Floats,
+    bias: Floats | None,
 ) -> tuple[Floats, Floats]:
     """Restricts the output layer to a table's words.
 
     A word has the row of its piece, or the mean of the rows of its pieces.
     """
+    if row_pieces is not None:
+        return rows[row_pieces], (
+            np.zeros(len(row_pieces), np.float32) if bias is None else bias[row_pieces]
+        )
     pieces = cut_words(model, [(word, True) for word in table.words])
     vocabulary = model.tokenizer.get_vocab() if model.spaces == "none" else {}
     word_pieces = [

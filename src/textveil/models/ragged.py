@@ -25,6 +25,9 @@ from textveil.text import Kind, Released, Tokens, check_texts, lexicon
 WordKey = tuple[str, bool]
 """A word, and whether whitespace precedes it."""
 
+PieceKey = WordKey | int | None
+"""A word that is cut, the piece that a word is, or None for a hidden word."""
+
 PROGRESS_LISTENER: ContextVar[Callable[[int, int], None] | None] = ContextVar(
     "listener", default=None
 )
@@ -41,11 +44,14 @@ class Ragged:
         words: T words.
         documents: int64 [B+1]; text b has the words documents[b] to documents[b+1].
         spaced: bool [T], whether whitespace precedes the word.
+        ids: int64 [T], the model's piece that a word is, -1 for a word that is cut into pieces;
+            None: all are cut.
     """
 
     words: Sequence[str]
     documents: Ints
     spaced: Flags
+    ids: Ints | None = None
 
     def __post_init__(self) -> None:
         ends = self.documents
@@ -55,6 +61,8 @@ class Ragged:
                 "documents must rise from 0 to the number of words, and spaced have one entry a "
                 "word"
             )
+        if self.ids is not None and self.ids.shape != (len(self.words),):
+            raise InputError("ids must have one entry a word")
 
     @cached_property
     def marks(self) -> Ints:
@@ -140,24 +148,33 @@ class PieceSequence:
                 "texts must be Ragged.of(tokenize(texts)) or Ragged.join(words), got "
                 f"{type(texts).__name__}"
             )
-        keys: list[WordKey | None] = [*zip(texts.words, texts.spaced.tolist(), strict=True)]
+        keys: list[PieceKey] = [*zip(texts.words, texts.spaced.tolist(), strict=True)]
+        if texts.ids is not None:
+            ids = texts.ids.tolist()
+            keys = [key if id < 0 else id for key, id in zip(keys, ids, strict=True)]
         if hidden is not None:
             keys = _hide_words(keys, hidden)
-        distinct = [key for key in dict.fromkeys(keys) if key is not None]
-        place: dict[WordKey | None, int] = {key: i for i, key in enumerate((None, *distinct))}
-        pieces = [[] if model.mask is None else [model.mask], *cut_words(model, distinct)]
+        distinct = dict.fromkeys(keys)
+        words = [key for key in distinct if isinstance(key, tuple)]
+        single = [key for key in distinct if isinstance(key, int)]
+        place: dict[PieceKey, int] = {key: i for i, key in enumerate((None, *words, *single))}
+        pieces = [
+            [] if model.mask is None else [model.mask],
+            *cut_words(model, words),
+            *([id] for id in single),
+        ]
         lengths = np.fromiter(map(len, pieces), np.int64, len(pieces))
         which = np.fromiter((place[key] for key in keys), np.int64, len(keys))
-        words = np.concatenate([[0], np.cumsum(lengths[which])]).astype(np.int64)
+        bounds = np.concatenate([[0], np.cumsum(lengths[which])]).astype(np.int64)
         flat = np.fromiter(
             (piece for word_ids in pieces for piece in word_ids), np.int64, int(lengths.sum())
         )
         begins = np.concatenate([[0], np.cumsum(lengths)])[:-1]
-        ids = flat[expand_ranges(begins[which], lengths[which])]
-        return cls(ids=ids, words=words, documents=words[texts.documents])
+        flat_ids = flat[expand_ranges(begins[which], lengths[which])]
+        return cls(ids=flat_ids, words=bounds, documents=bounds[texts.documents])
 
 
-def _hide_words(keys: Sequence[WordKey | None], hidden: Flags) -> list[WordKey | None]:
+def _hide_words(keys: Sequence[PieceKey], hidden: Flags) -> list[PieceKey]:
     """Replaces hidden words by None."""
     if getattr(hidden, "dtype", None) != np.dtype(bool) or hidden.shape != (len(keys),):
         raise InputError(f"hidden must be bool, with one entry for each of the {len(keys)} words")

@@ -4,23 +4,30 @@ In: texts. Out: unit vectors [B, d].
 Not here: what is compared with what.
 """
 
+import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
 from tokenizers import Tokenizer
 
 from textveil.config.extras import import_library, require
-from textveil.errors import ConfigError, ModelError
+from textveil.errors import ConfigError, ModelError, quote_short
 from textveil.models import bundled
 from textveil.models.networks import ENCODER_NAME, check_device, load_bundled
 from textveil.models.ragged import yield_batches
 from textveil.randomness import Floats
 from textveil.table import fetch, get_fast_tokenizer, minilm
 from textveil.text import check_texts
+
+Pooling = Literal["mean", "cls", "pooler"]
+
+SIMCSE = re.compile(r"\b(un)?sup-simcse\b")
+"""The names of SimCSE's models, which come without a pooling of their own."""
 
 MAX_PIECES = 256
 """The pieces per sequence of the bundled encoder.
@@ -45,14 +52,14 @@ class SentenceEncoder(Protocol):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SentenceModel:
-    """A sentence encoder: the bundled one, or one of sentence-transformers.
+    """A sentence encoder: the bundled one, or one of sentence-transformers or transformers.
 
     Load one with `load_sentences`.
 
     Attributes:
         name: what rows and statements call it.
         dimension: d.
-        network: what runs: the bundled encoder, or a `SentenceTransformer`.
+        network: what runs: the bundled encoder, a `SentenceTransformer` or a `TorchNetwork`.
         tokenizer: no truncation, no padding.
         encode_parts: encodes short texts as vectors of about unit length [n, d].
         window: pieces it reads at once, without special tokens; a longer text is the
@@ -122,7 +129,10 @@ def load_sentences(
 
     Args:
         source: None for the bundled encoder, or a folder or hub id of a sentence-transformers or
-            transformers model (for the latter, the mean over pieces).
+            transformers model. `SOURCE@POOLING` says what is a plain transformers model's vector of
+            a sentence: "mean" over its pieces, the first piece's ("cls"), or what its trained
+            pooler makes of that ("pooler"). Without it: what comes with the model; "pooler" for
+            sup-simcse and "cls" for unsup-simcse models by name, as SimCSE has it; else the mean.
         batch: texts per forward pass.
         device: "cpu", or a torch device.
 
@@ -130,12 +140,42 @@ def load_sentences(
         ConfigError: an option is out of range.
         MissingExtra: torch or sentence-transformers is not installed, and this is not the bundled
             encoder on the processor.
-        ModelError: there is no such model.
+        ModelError: there is no such model, or it has no trained pooler.
+
+    Source: Gao, Yao, Chen, "SimCSE: Simple Contrastive Learning of Sentence Embeddings" (2021),
+    section 6.3.
     """
     if batch < 1:
         raise ConfigError(f"batch must be at least 1, got {batch}")
     check_device(device)
-    return _load_bundled(batch, device) if source is None else _load_foreign(source, batch, device)
+    if source is None:
+        return _load_bundled(batch, device)
+    source, pooling = split_pooling(source)
+    if pooling is None:
+        return _load_foreign(source, batch, device)
+    return _load_plain(source, pooling, batch, device)
+
+
+def split_pooling(source: str | Path) -> tuple[str, Pooling | None]:
+    """Splits `SOURCE@POOLING` into both; SimCSE's models are known by name.
+
+    The pooling is None where the model has to say it.
+
+    Raises:
+        ConfigError: there is no such pooling.
+    """
+    text = str(source)
+    if "@" in text and not os.path.isdir(text):
+        text, _, name = text.rpartition("@")
+        for pooling in get_args(Pooling):
+            if name == pooling:
+                return text, pooling
+        raise ConfigError(
+            f"the pooling of a sentence encoder must be one of {', '.join(get_args(Pooling))}, "
+            f"got {quote_short(name)}"
+        )
+    found = SIMCSE.search(Path(text).resolve().name if os.path.isdir(text) else text)
+    return text, None if found is None else "cls" if found[1] else "pooler"
 
 
 def _load_bundled(batch: int, device: str) -> SentenceModel:
@@ -160,6 +200,55 @@ def _load_bundled(batch: int, device: str) -> SentenceModel:
         tokenizer=tokenizer,
         encode_parts=encode_parts,
         window=MAX_PIECES - 2,
+    )
+
+
+def _load_plain(source: str, pooling: Pooling, batch: int, device: str) -> SentenceModel:
+    """Loads a plain transformers model, whose pooling is known."""
+    require("torch", "transformers")
+    from textveil.models import torch_networks
+
+    loaded = torch_networks.load("encoder", source, device)
+    network, tokenizer = loaded.network, loaded.tokenizer
+    missing = [key for key in loaded.missing if "position_ids" not in key]
+    if pooling == "pooler" and not network.has_pooler:
+        missing.append("pooler")
+    # what was not stored is random; a pooler need not be there where it is not used
+    missing = [key for key in missing if pooling == "pooler" or "pooler" not in key]
+    if missing:
+        raise ModelError(
+            f"{loaded.name!r} has no trained weights for {missing[0]}, which the pooling {pooling} "
+            "needs; choose another encoder or pooling"
+        )
+    if network.padding_piece is None:
+        raise ModelError(f"{loaded.name!r} needs a padding piece")
+    tokenizer.encode_special_tokens = True  # "[SEP]" in a text is just these letters
+    frame = len(tokenizer.encode("").ids)
+    limit = min(loaded.special["limit"] or network.max_pieces, network.max_pieces)
+    if limit - frame < 8:
+        raise ModelError(
+            f"{loaded.name!r} takes {limit - frame} pieces at once in addition to special tokens, "
+            "and must take at least 8"
+        )
+
+    def encode_parts(parts: list[str]) -> Floats:
+        pieces = [encoding.ids for encoding in tokenizer.encode_batch_fast(parts)]
+        lengths = np.fromiter(map(len, pieces), np.int64, len(pieces))
+        result = np.empty((len(parts), network.width), np.float32)
+        for which in yield_batches(lengths, batch * MAX_PIECES):
+            rows = np.zeros((len(which), int(lengths[which].max())), np.int64)
+            for row, i in enumerate(which.tolist()):
+                rows[row, : len(pieces[i])] = pieces[i]
+            result[which] = network.pool(rows, lengths[which], pooling)
+        return result
+
+    return SentenceModel(
+        name=f"{loaded.name} ({pooling})",
+        dimension=network.width,
+        network=network,
+        tokenizer=tokenizer,
+        encode_parts=encode_parts,
+        window=limit - frame,
     )
 
 

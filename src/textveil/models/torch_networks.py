@@ -31,6 +31,7 @@ AUTO_CLASSES = {
     "tagger": "AutoModelForTokenClassification",
     "reader": "AutoModelForQuestionAnswering",
     "classifier": "AutoModelForSequenceClassification",
+    "encoder": "AutoModel",
 }
 BUNDLED_CLASSES = {
     "masked-lm": "BertForMaskedLM",
@@ -126,6 +127,28 @@ class TorchNetwork:
     ) -> Floats:
         """Computes logits at given places; see `networks.Network`."""
         return self.run(ids, lengths, types)[row, column]
+
+    @property
+    def width(self) -> int:
+        """The width of its states."""
+        return int(self.module.config.hidden_size)
+
+    @property
+    def has_pooler(self) -> bool:
+        """True if it has a layer that makes one vector of a sequence."""
+        return getattr(self.module, "pooler", None) is not None
+
+    def pool(self, ids: Ints, lengths: Ints, pooling: Literal["mean", "cls", "pooler"]) -> Floats:
+        """Computes one vector of each sequence, float32 [n, d], of a network without a head."""
+        with torch.inference_mode():
+            inputs = self.build_inputs(ids, lengths)
+            output = self.module(**inputs)
+            if pooling == "pooler":
+                return _convert_tensor(output.pooler_output)
+            states, mask = output.last_hidden_state, inputs["attention_mask"]
+            if pooling == "cls":
+                return _convert_tensor(states[:, 0])
+            return _convert_tensor((states * mask[..., None]).sum(1) / mask.sum(1, keepdim=True))
 
     def compute_saliency(self, ids: Ints, lengths: Ints, classes: Ints) -> Values:
         """Computes each piece's saliency for a class: float64 [n, L].

@@ -12,7 +12,16 @@ import numpy as np
 
 from textveil.errors import BudgetError, MechanismError
 from textveil.guarantee import Claim
-from textveil.mechanism import PLACEHOLDER, Capped, Restricting, Role, WordRule, oov
+from textveil.mechanism import (
+    PLACEHOLDER,
+    Capped,
+    Contextual,
+    Mechanism,
+    Restricting,
+    Role,
+    WordRule,
+    oov,
+)
 from textveil.pipeline.components import Parts
 from textveil.pipeline.plan import Plan
 from textveil.protect import Grouped, Protection
@@ -95,7 +104,7 @@ def draw(parts: Parts, protection: Protection, plan: Plan) -> DrawResult:
         rule_draws = oov.draw(rule, layout.documents, len(table), rng=parts.randomness)
         all_rows[rule == WordRule.UNIFORM] = rule_draws[rule == WordRule.UNIFORM]
         steps[layout.unit_of[rule == WordRule.ADD]] = rule_draws[rule == WordRule.ADD]
-    total = _sum_per_word(plan, spent)
+    total = _sum_per_word(mechanism, plan, spent)
     name_places = np.flatnonzero(protection.named)
     all_rows[name_places], total[name_places] = names[name_places], name_losses[name_places]
     total[protection.moved] = step_losses[protection.moved]
@@ -105,7 +114,7 @@ def draw(parts: Parts, protection: Protection, plan: Plan) -> DrawResult:
         numbers=numbers,
         spent=total,
         parameter=parameter,
-        restricted_epsilon=_sum_per_word(plan, restricted),
+        restricted_epsilon=_sum_per_word(mechanism, plan, restricted),
         local_dp_cap=caps,
         capped=caps < bound * (1 - SPENDING_TOLERANCE),
     )
@@ -122,7 +131,8 @@ def compute_parameters(parts: Parts, plan: Plan) -> tuple[Values, Values]:
     budgets = np.full(len(layout.positions), np.inf)
     if parameter is None and plan.epsilon is not None:
         # The losses of a word's pieces add up, so that they share its budget.
-        budgets = (plan.epsilon / plan.counts)[layout.words]
+        shares = 1 if looks_at_all(mechanism) else plan.counts
+        budgets = (plan.epsilon / shares)[layout.words]
         parameter = mechanism.calibrate(table, layout, budgets)
     if parameter is None:
         raise BudgetError("the mechanism has neither a budget nor a parameter")
@@ -182,9 +192,7 @@ def _plan_words(
     if not reasons and not (len(word_places) and (claim.draws or claim.kind == "none")):
         return
     bounds = parts.mechanism.spend(parts.table, layout, compute_parameters(parts, plan)[1])
-    spent = np.bincount(layout.words, bounds, minlength=len(plan.roles))[word_places].astype(
-        np.float64
-    )
+    spent = sum_pieces(parts.mechanism, layout.words, bounds, len(plan.roles))[word_places]
     if parts.words.unit == "wordpiece":
         claim = claim.scale_pieces(int(plan.counts.max(initial=1)))
     epsilon, ldp = float(spent.sum()), float(claim.compute_ldp(spent).sum())
@@ -308,10 +316,32 @@ def _check_bounds(spent: object, n: int) -> Values:
     return spent.astype(np.float64)
 
 
-def _sum_per_word(plan: Plan, spent: Values) -> Values:
-    """Sums bounds of positions [n] to words [N]; infinite for passing words."""
-    total = np.bincount(plan.block.layout.words, spent, minlength=len(plan.roles)).astype(
-        np.float64
-    )
+def looks_at_all(mechanism: Mechanism) -> bool:
+    """True if each draw looks at all protected words of its text."""
+    return isinstance(mechanism, Contextual) and mechanism.context.mode == "original"
+
+
+def sum_pieces(mechanism: Mechanism, words: Ids, losses: Values, count: int) -> Values:
+    """Returns the loss of each word [N] from those of its positions [n].
+
+    They add up. Where each draw looks at all words, a position's loss is that of all draws, and
+    several of them lose no more.
+
+    Args:
+        mechanism: made the draws.
+        words: int64 [n], the word of each position.
+        losses: float64 [n].
+        count: N.
+    """
+    if not looks_at_all(mechanism):
+        return np.bincount(words, losses, minlength=count).astype(np.float64)
+    total = np.zeros(count)
+    np.maximum.at(total, words, losses)
+    return total
+
+
+def _sum_per_word(mechanism: Mechanism, plan: Plan, spent: Values) -> Values:
+    """Returns bounds of words [N] from those of positions; infinite for passing words."""
+    total = sum_pieces(mechanism, plan.block.layout.words, spent, len(plan.roles))
     total[(plan.roles == Role.PASS) | (plan.rules != WordRule.HOUSE)] = np.inf
     return total

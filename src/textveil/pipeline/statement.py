@@ -16,7 +16,7 @@ from textveil.guarantee import Claim, Group, Guarantee, Loss
 from textveil.mechanism import Role, WordRule, oov
 from textveil.pipeline.codebook_statement import REPEATED_TEXT_NOTE
 from textveil.pipeline.components import Parts
-from textveil.pipeline.draw import DrawResult, compute_label_cost
+from textveil.pipeline.draw import DrawResult, compute_label_cost, sum_pieces
 from textveil.pipeline.plan import Plan
 from textveil.pipeline.release import get_placeholder_type
 from textveil.protect import GROUPS, PUBLIC, Protection
@@ -246,9 +246,12 @@ def note_losses(
     """
     words = plan.block.layout.words
     units = slice(*np.searchsorted(words, (span.start, span.stop)).tolist())
-    word_losses = np.bincount(
-        words[units] - span.start, release.local_dp_cap[units], minlength=span.stop - span.start
-    ).astype(np.float64)
+    word_losses = sum_pieces(
+        parts.mechanism,
+        words[units] - span.start,
+        release.local_dp_cap[units],
+        span.stop - span.start,
+    )
     word_losses[_find_ruled(plan, span)] = math.inf
     is_replaced = protection.named[span] | protection.moved[span]
     word_losses[is_replaced] = release.spent[span][is_replaced]

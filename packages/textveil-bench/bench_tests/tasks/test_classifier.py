@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from tests.models.conftest import build_hub_cache
 
 from bench_tests.tasks.conftest import untouched
 from textveil.errors import ConfigError, ModelError
@@ -69,6 +70,10 @@ def test_the_released_text_is_classified(rated, rater, trial):
         (("bad", "good"), ("LABEL_0", "LABEL_1"), (1, 0), [1, 0]),
         (("bad", "good"), ("neg", "neutral", "pos"), ("neg", "pos"), [0, 2]),
         (("bad", "good"), ("neg", "neutral", "pos"), ("neg", 2), [0, 2]),
+        (("1 star", "2 stars"), ("Stars: 2", "Stars: 1"), (), [1, 0]),
+        (("1 star", "2 stars"), ("LABEL_0", "LABEL_1"), (), [0, 1]),
+        (("1 star", "2 stars"), ("LABEL_2", "LABEL_1"), (), [1, 0]),
+        (("bad", "good"), ("0", "1"), (), [0, 1]),
     ],
 )
 def test_labels_are_matched_by_name_or_number(labels, offered, given, found):
@@ -80,6 +85,8 @@ def test_labels_are_matched_by_name_or_number(labels, offered, given, found):
     [
         (("neg", "pos"), ()),
         (("LABEL_0", "LABEL_1", "LABEL_2"), ()),
+        (("1", "0"), ()),
+        (("1 of 2", "2 of 2"), ()),
         (("neg", "pos"), ("neg",)),
         (("neg", "pos"), (0, 0)),
         (("neg", "pos"), (0, 2)),
@@ -92,6 +99,14 @@ def test_labels_without_a_match_are_refused(offered, given):
         ConfigError, match=r"a different label .* for each of the data's \(bad, good\)"
     ):
         match_labels(("bad", "good"), offered, given)
+
+
+def test_a_published_classifier_of_a_hub_is_taken_by_its_name(rated, rater, tmp_path, monkeypatch):
+    build_hub_cache(tmp_path, {"someone/opinions": rater}, monkeypatch)
+    (score,) = Classification(model="someone/opinions").score(rated, untouched(rated))
+    (same,) = Classification(model=str(rater)).score(rated, untouched(rated))
+    assert score.values.tolist() == same.values.tolist()
+    assert "someone/opinions" in score.note
 
 
 def test_a_model_that_is_not_there_is_said(rated):

@@ -191,7 +191,7 @@ def check_error_path(subject: Subject) -> AuditFinding:
             mechanism=_FailingPart(subject.mechanism, "spend")
         ),
         "the table": lambda: subject.replace_parts(
-            table=table, pieces=pieces and _FailingPart(pieces, "cut")
+            table=table, pieces=pieces and _FailingPart(pieces, "split")
         ),
     }
     if subject.claim.draws:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from textveil.config import Rerank
-from textveil.mechanism import Block, Restricting, Role
+from textveil.mechanism import Block, Contextual, Restricting, Role
 from textveil.pipeline import Result
 from textveil.protect import find_public_words
 from textveil.randomness import Ints, Values
@@ -77,9 +77,11 @@ def check_pipeline(subject: Subject) -> AuditFinding:
 def _check_parameters(subject: Subject, call: MechanismCall, result: Result) -> list[str]:
     """Checks that the requested budget is drawn with, and its spending printed."""
     layout, mechanism, guarantee = call.block.layout, subject.mechanism, result.guarantee
+    adds_up = not (isinstance(mechanism, Contextual) and mechanism.context.mode == "original")
     expected = mechanism.parameters(subject.table, layout)
     if expected is None:
-        pieces = np.bincount(layout.unit_of)  # the pieces of a word share its budget
+        # The pieces of a word share its budget, but where a draw is charged to all words anyway.
+        pieces = np.bincount(layout.unit_of) if adds_up else np.ones(len(layout.unit_of))
         expected = mechanism.calibrate(
             subject.table, layout, subject.epsilon / pieces[layout.words]
         )
@@ -91,9 +93,8 @@ def _check_parameters(subject: Subject, call: MechanismCall, result: Result) -> 
     ):
         problems.append("the parameter in the statement is not that of the draws")
     public = find_public_words(result.private.words, subject.privatizer.words)
-    spent = np.bincount(
-        layout.words, mechanism.spend(subject.table, layout, call.parameter), minlength=len(public)
-    ).astype(np.float64)
+    losses, spent = mechanism.spend(subject.table, layout, call.parameter), np.zeros(len(public))
+    (np.add if adds_up else np.maximum).at(spent, layout.words, losses)
     spent[layout.unit_of[layout.roles == Role.PASS]] = np.inf
     items = {item.start: item for item in result.released.items}
     for word in layout.unit_of[layout.roles == Role.HOLE].tolist():

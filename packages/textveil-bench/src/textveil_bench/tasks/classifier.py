@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 class Classification:
     """Judges classification and pairs with an existing sequence classifier of transformers.
 
-    The model's labels are matched with the data's by name, ignoring case and punctuation. If the
-    model only numbers them ("LABEL_0"), they are matched by order, provided that there are equally
-    many. Otherwise `labels` gives the mapping. Labels of the model without a match are never
-    chosen.
+    The model's labels are matched with the data's by name, ignoring case and punctuation, or by
+    the one number in each ("1 star", "Stars: 1"). If the model only numbers them from 0 on
+    ("LABEL_0", "0"), they are matched by order, provided that there are equally many. Otherwise
+    `labels` gives the mapping. Labels of the model without a match are never chosen.
 
     Args:
         model: a folder or hub id of a model for sequence classification.
@@ -102,28 +102,23 @@ def match_labels(
     Args:
         labels: labels of the data.
         model_labels: the classifier's labels, in order of number.
-        assignments: the classifier's name or number for each label; empty to match by name, or by
-            order if the classifier has no names.
+        assignments: the classifier's name or number for each label; empty to match by name, by
+            the number in it, or by order if the classifier has no names.
 
     Raises:
         ConfigError: a label has no match, or two have the same.
     """
     names = [_normalize(name) for name in model_labels]
-    wanted: Sequence[str | int] = assignments or labels
-    if (
-        not assignments
-        and all(re.fullmatch(r"label\d+", name) for name in names)
-        and len(names) == len(labels)
-    ):
-        return list(range(len(labels)))
     numbers = [
         label
         if isinstance(label, int)
         else names.index(_normalize(label))
         if _normalize(label) in names
         else -1
-        for label in wanted
+        for label in assignments or labels
     ]
+    if not assignments and -1 in numbers:
+        numbers = _match_by_number(labels, names) or numbers
     if (
         len(numbers) != len(labels)
         or len(set(numbers)) != len(numbers)
@@ -134,6 +129,20 @@ def match_labels(
             f"the data's ({', '.join(labels)}); name them in that order with the option labels"
         )
     return numbers
+
+
+def _match_by_number(labels: Sequence[str], names: Sequence[str]) -> list[int]:
+    """Matches labels with names that are numbered from 0 on, or have the same numbers; else []."""
+    if len(labels) != len(names):
+        return []
+    if all(name in (f"label{i}", str(i)) for i, name in enumerate(names)):
+        return list(range(len(labels)))
+    name_digits = [re.findall(r"\d+", name) for name in names]
+    label_digits = [re.findall(r"\d+", label) for label in labels]
+    is_matching = all(len(digits) == 1 for digits in name_digits) and sorted(name_digits) == sorted(
+        label_digits
+    )
+    return [name_digits.index(digits) for digits in label_digits] if is_matching else []
 
 
 def _normalize(name: str) -> str:

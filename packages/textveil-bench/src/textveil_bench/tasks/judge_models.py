@@ -23,6 +23,9 @@ def get_model_name(source: str | None, bundled: str = ENCODER_NAME) -> str:
     """Returns a model's name in rows; for folders without the path."""
     if source is None:
         return bundled
+    folder, _, pooling = source.rpartition("@")
+    if pooling and folder and not os.path.isdir(source):
+        return f"{get_model_name(folder)} ({pooling})"
     return Path(source).resolve().name if os.path.isdir(source) else source
 
 

@@ -23,7 +23,8 @@ class Meaning:
     see the baselines `uniform` and `mask`.
 
     Args:
-        encoder: a folder or hub id of a sentence-transformers model; the bundled one by default.
+        encoder: a folder or hub id of a sentence encoder, "NAME@cls" or "NAME@pooler" for a plain
+            model whose vector is not the mean over its pieces; the bundled one by default.
     """
 
     encoder: str | None = None
