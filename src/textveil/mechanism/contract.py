@@ -10,6 +10,8 @@ implement, so that attacks, audits and measures need to know no mechanism by its
 - `Capped`: local DP is bounded in another way than by the diameter;
 - `Restricting`, `Published`: the promise for some pairs of words only, and that of a paper.
 
+Of one that has none of these, attacks know what it draws for single words, and no more.
+
 That the law of a position depends on the word there alone is said by the claim (`Claim.alone`), and
 nowhere else.
 

@@ -212,3 +212,14 @@ def test_a_corpus_is_not_judged_text_by_text() -> None:
         load_text_attack("linkage")
     with pytest.raises(ConfigError, match="only once"):
         attack_texts(case, [attacks[0], attacks[0]])
+
+
+def test_a_program_that_rewrites_whole_texts_is_judged_without_a_promise() -> None:
+    def rewrite(texts: Sequence[str]) -> list[str]:
+        return [text.lower() for text in texts]
+
+    case = TextCase.create(rewrite, PRIVATE[:60], epsilon=math.inf, public=PUBLIC)
+    attacks = [load_text_attack("membership", {"trials": 1000}), load_text_attack("words")]
+    findings = attack_texts(case, attacks, rng=SeededRandomness(1))
+    assert not findings.refused
+    assert {row.value for row in findings.rows if row.source == "membership"} == {1.0}

@@ -111,6 +111,8 @@ def explain_refusal(view: View) -> str:
         return context_channel.explain_refusal(view)
     if _is_mixing(view):
         return "the law of a released word depends on the words that are mixed with it"
+    if isinstance(view.mechanism, Law) and not view.mechanism.claim(view.table).alone:
+        return "the law of a released word may depend on other words than its own"
     return ""
 
 
@@ -121,17 +123,14 @@ def _is_mixing(view: View) -> bool:
 def is_sampled(view: View) -> bool:
     """Says whether the law is estimated from draws of words alone in their text.
 
-    So it is where the mechanism does nothing but draw, and where its law may depend on other words.
+    So it is where the mechanism does nothing but draw, or its options leave no closed form.
     """
-    if (
-        context_channel.is_contextual(view.mechanism, view.table)
-        or _is_mixing(view)
-        or not (view.output_rows != PLACEHOLDER).any()
-    ):
+    if explain_refusal(view) or context_channel.is_contextual(view.mechanism, view.table):
         return False
-    if not view.mechanism.claim(view.table).alone:
-        return True
-    return not isinstance(view.mechanism, Noisy) and not _has_explicit_law(view)
+    if not (view.output_rows != PLACEHOLDER).any():
+        return False
+    is_noise = isinstance(view.mechanism, Noisy) and view.mechanism.claim(view.table).alone
+    return not is_noise and not _has_explicit_law(view)
 
 
 def _has_explicit_law(view: View) -> bool:
