@@ -194,7 +194,12 @@ class AnswerStore:
         return True, ""
 
     def _count(
-        self, connection: sqlite3.Connection, question: ModelRequest, *, sent: int = 0, kept: int = 0
+        self,
+        connection: sqlite3.Connection,
+        question: ModelRequest,
+        *,
+        sent: int = 0,
+        kept: int = 0,
     ) -> None:
         connection.execute(
             "INSERT INTO counts VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "

@@ -37,7 +37,9 @@ class PromptRole(NamedTuple):
 
 ROLES: Mapping[str, PromptRole] = {
     "question_answering": PromptRole(("text", "context", "question", "length"), ("text|context",)),
-    "classification": PromptRole(("text", "question", "sentence", "task", "labels"), ("text|sentence",)),
+    "classification": PromptRole(
+        ("text", "question", "sentence", "task", "labels"), ("text|sentence",)
+    ),
     "choice": PromptRole(("text", "question", "options", "task", "labels"), ("text|options",)),
     "continuation": PromptRole(("text", "length"), ("text",)),
     "extraction": PromptRole(("text", "draft", "placeholders"), ("text", "draft")),
