@@ -263,31 +263,69 @@ def list_asking() -> list[str]:
     ]
 
 
+QUICK_PARTS = {"stamp-table1": "answered by a language model"}
+"""Parts of targets that are tried in any run of the tests: a target, and a panel of it."""
+
+
+@pytest.mark.parametrize(("name", "panel"), QUICK_PARTS.items())
+def test_a_panel_with_a_language_model_is_tried_in_a_quick_run(name, panel, try_target):
+    try_target(name, "--panel", panel, "--limit", 2)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list_asking())
-def test_every_panel_with_a_language_model_is_tried_in_a_quick_run(
-    name, run, journal, tmp_path_factory, tmp_path, monkeypatch
-):
-    corpora = tmp_path_factory.getbasetemp() / "asked-corpora"
-    write_corpora(corpora)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "asked-cache"))
-    arguments = ("--quick", "--folder", corpora)
-    code, out, err = run(*arguments, "--dry-run", name=name)
-    assert code == 0, err
-    plans = [planned(line) for line in out.splitlines() if "requests to" in line]
-    assert plans
-    assert run(*arguments, name=name)[0] == 0
-    sent = journal()
-    remote = [json.dumps(body) for body in sent if body["model"] == "echo"]
-    assert len(set(remote)) == len(remote), "nothing is sent twice"
-    most = sum(plan[1] for plan in plans)
-    assert 0.5 * most <= len(remote) <= most, "releases that come out equal are sent once"
-    asked = [
-        row for row in rows.read([tmp_path / "out"]) if "language model" in row["data"]["name"]
-    ]
-    assert all(
-        any(score["source"].startswith(("asked", "generation")) for score in row["scores"])
-        for row in asked
-    )
-    assert run(*arguments, name=name)[0] == 0
-    assert len(journal()) == len(sent)
+def test_every_panel_with_a_language_model_is_tried_in_a_quick_run(name, try_target):
+    try_target(name)
+
+
+@pytest.fixture
+def try_target(run, journal, tmp_path_factory, tmp_path, monkeypatch):
+    """Runs a target, counts what is sent, and checks what stands in its document."""
+
+    def check(name, *more):
+        corpora = tmp_path_factory.getbasetemp() / "asked-corpora"
+        write_corpora(corpora)
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "asked-cache"))
+        arguments = ("--quick", "--folder", corpora, *more)
+        code, out, err = run(*arguments, "--dry-run", name=name)
+        assert code == 0, err
+        plans = [planned(line) for line in out.splitlines() if "requests to" in line]
+        assert plans
+        assert run(*arguments, name=name)[0] == 0
+        sent = journal()
+        remote = [json.dumps(body) for body in sent if body["model"] == "echo"]
+        assert len(set(remote)) == len(remote), "nothing is sent twice"
+        most = sum(plan[1] for plan in plans)
+        assert 0.5 * most <= len(remote) <= most, "releases that come out equal are sent once"
+        (path,) = (tmp_path / "out").glob(f"{name}-*.json")
+        check_document(targets.load_target(name), json.loads(path.read_text(encoding="utf-8")))
+        assert run(*arguments, name=name)[0] == 0
+        assert len(journal()) == len(sent)
+
+    return check
+
+
+def check_document(target, document):
+    """Checks that what language models answered is scored, beside the published values of its data."""
+    asked = [cell for cell in document["cells"] if is_asked(cell["data"])]
+    tables = [table for table in document["tables"] if table["name"].startswith("stamp-repaired")]
+    assert asked or tables
+    for cell in asked:
+        metrics = {figure["metric"].partition(" (")[0] for figure in cell["figures"]}
+        assert metrics & {"accuracy", "cosine", "coherence"}, (cell["data"], cell["series"])
+    assert all(table["rows"] for table in tables)
+    published = {
+        row
+        for value in target.published
+        if "data" in value.where
+        for row in target.list_rows(value.where["data"])
+        if is_asked(row)
+    }
+    beside = [value for value in document["published"] if is_asked(str(value["where"]))]
+    judged = {cell["data"] for cell in asked}
+    assert not published & judged or beside
+    assert not published & judged or any(value["value"] is not None for value in beside)
+
+
+def is_asked(data: str) -> bool:
+    return "language model" in data

@@ -107,6 +107,19 @@ def test_a_dry_run_says_what_there_is_to_do(capsys, made_up, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+def test_figures_are_files_on_request(capsys, made_up, tmp_path):
+    for target in ("made-up-fig1", "cape-drawn"):
+        code, _, err = run(
+            capsys, target, "--output", tmp_path / "out", "--figures", tmp_path / "figures"
+        )
+        assert code == 0, err
+        names = [path.name for path in sorted((tmp_path / "figures" / target).iterdir())]
+        assert {name.rpartition(".")[2] for name in names} == {"csv", "png", "svg"}
+        assert len(names) == 3 * len({name.rpartition(".")[0] for name in names})
+    code, _, err = run(capsys, "cape-drawn", "--dry-run", "--figures", tmp_path / "figures")
+    assert (code, "leave out --figures" in err) == (2, True)
+
+
 def test_a_target_is_run_and_goes_on_where_it_was(capsys, made_up, tmp_path):
     folder = tmp_path / "out"
     code, out, _ = run(capsys, "made-up-fig1", "--output", folder, "--processes", 1)

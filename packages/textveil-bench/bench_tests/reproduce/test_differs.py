@@ -11,7 +11,7 @@ from textveil_bench.reproduce.differs import BUNDLED_CONTEXT, format_differences
 LLM = "Language models asked"
 
 
-def pretend(name, *, hub=False, llm=False, prompts=None):
+def pretend(name, *, hub=False, llm=False, local=None, prompts=None):
     """A result with a row for each entry of the panels that such a run has."""
     target = targets.load_target(name)
     endpoint = {"url": "http://localhost:1/v1", "model": "toy"} if llm else None
@@ -32,7 +32,7 @@ def pretend(name, *, hub=False, llm=False, prompts=None):
         for source in sweep["data"]
         for entry in sweep["entries"]
     ]
-    options = SimpleNamespace(hub=hub, endpoint=endpoint, prompts=prompts)
+    options = SimpleNamespace(hub=hub, endpoint=endpoint, local=local, prompts=prompts)
     return SimpleNamespace(
         target=target, rows=rows, series=(), tables=dict.fromkeys(plans.tables), options=options
     )
@@ -74,6 +74,17 @@ def test_prompts_of_a_file_are_named():
         pretend("stamp-table1", llm=True, prompts="stamp.yaml (SHA-256 12ab)")
     )
     assert "stamp.yaml (SHA-256 12ab)" in list(said)[-1]
+
+
+def test_who_extracts_is_said():
+    for name in ("cape-fig6", "cape-table6"):
+        without, with_local = (
+            " ".join(format_differences(pretend(name, llm=True, local=local)))
+            for local in (None, {"url": "http://localhost:2/v1", "model": "small"})
+        )
+        assert "No local model is named" in without
+        assert "No local model is named" not in with_local
+        assert "small, toy" in with_local
 
 
 def test_a_fact_of_no_name_is_refused():

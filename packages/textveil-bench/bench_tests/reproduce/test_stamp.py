@@ -1,11 +1,15 @@
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from textveil.errors import UnknownName
+from textveil.models import Prompts, RequestRecorder
 from textveil.table.embedding import load_table
+from textveil_bench.reproduce import stamp
 from textveil_bench.reproduce.computed import ComputeOptions, compute
+from textveil_bench.reproduce.run import ReproductionOptions, build_compute_options
 
 
 def test_what_the_vectors_promise_in_local_dp():
@@ -42,6 +46,38 @@ def test_repaired_releases_are_judged_beside_the_others(openai_server, monkeypat
     for released, repaired, low, high in figures:  # the model gives back what it was sent
         assert released == repaired
         assert low <= 0 <= high
+
+
+@pytest.mark.parametrize("name", ["stamp-repaired", "stamp-repaired-answers"])
+def test_a_preview_of_repair_counts_requests_and_draws_nothing(monkeypatch, tmp_path, name):
+    """The addressee does not exist, either."""
+    monkeypatch.delenv("TEXTVEIL_CORPORA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(stamp, "_release", None)
+    monkeypatch.setattr(stamp.runs, "load_judges", None)
+    recorder = RequestRecorder()
+    endpoint = {"url": "http://127.0.0.1:9/v1", "model": "toy", "answers": recorder}
+    compute(name, ComputeOptions(scale="quick", endpoint=endpoint, is_preview=True))
+    repaired = 3 * 4
+    assert recorder.estimate.asked == repaired * (3 if name.endswith("answers") else 1)
+
+
+def test_repair_is_asked_for_in_the_words_of_a_file(openai_server, monkeypatch, tmp_path):
+    monkeypatch.delenv("TEXTVEIL_CORPORA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    sent = []
+
+    class Recorder(RequestRecorder):
+        def fetch(self, question, send):
+            sent.append(question.system)
+            return super().fetch(question, send)
+
+    endpoint = {"url": openai_server, "model": "echo", "answers": Recorder()}
+    prompts = Prompts.parse({"repair": {"system": "Tidy up.", "user": "{text}"}})
+    how = ReproductionOptions(scale="quick", endpoint=endpoint, prompts=prompts)
+    options = build_compute_options(how, lambda *_: None)
+    compute("stamp-repaired", replace(options, endpoint=endpoint, is_preview=True))
+    assert set(sent) == {"Tidy up."}
 
 
 def test_mean_budgets_are_those_of_the_words_released(monkeypatch, tmp_path):

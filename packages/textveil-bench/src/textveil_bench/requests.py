@@ -46,13 +46,13 @@ def count_requests(
         if judges:
             unchanged = [ReleasedExample.build_unchanged(example) for example in data.examples]
             for cell in job.cells:
-                trials = [_mark(trial, cell) for trial in unchanged]
+                trials = [mark_release(trial, cell) for trial in unchanged]
                 for judge in judges:
                     judge.ask_all(data, trials)
 
 
-def _mark(trial: ReleasedExample, cell: PlannedCell) -> ReleasedExample:
-    """Puts the cell's mark before the texts, in place of a release."""
+def mark_release(trial: ReleasedExample, cell: PlannedCell) -> ReleasedExample:
+    """Puts a cell's mark before an unchanged text, to stand for its release."""
     if cell.config is None:
         return trial
     mark = f"{cell.config.seed:x}"[:MARK_DIGITS] + " "

@@ -86,6 +86,14 @@ def reproduce(
             help="The folder of rows and results. Existing rows are reused.",
         ),
     ] = OUTPUT_FOLDER,
+    figures: Annotated[
+        str | None,
+        typer.Option(
+            "--figures",
+            metavar="DIR",
+            help="Also write each figure there, as PNG and SVG, and its data as CSV.",
+        ),
+    ] = None,
     processes: Processes = None,
     stored: Annotated[
         str | None,
@@ -206,6 +214,8 @@ def reproduce(
     from textveil_bench.run import ANSWERS_FILE, Folders
     from textveil_bench.run import open_processes as workers
 
+    if figures is not None and dry_run:
+        raise ConfigError("--dry-run draws no figures: leave out --figures")
     wordings = None if prompts == OUR_PROMPTS else Prompts.read(Path(prompts))
     is_asking = upstream is not None and stored is None and not dry_run
     answers = AnswerStore.open(Path(output) / ANSWERS_FILE, most_requests) if is_asking else None
@@ -256,7 +266,7 @@ def reproduce(
             summary = build_document(result)
             base_path = Path(output) / build_file_stem(target, run_options)
             evaluation.write_json(summary, f"{base_path}.json")
-            _write_page(result, summary, base_path)
+            _write_page(result, summary, base_path, make_figure_folder(figures, base_path.name))
             row_keys = {row["key"] for row in result.rows}
             budget_metrics = find_budget_metrics(target, result.series)
             if result.series and (
@@ -335,8 +345,23 @@ def open_model(source: str, model: str | None, *, serve: bool) -> Iterator[dict[
         yield options
 
 
-def _write_page(result: "ReproductionResult", summary: PlainData, base_path: Path) -> None:
-    """Writes a target's results and the figures of its rows as a page."""
+def make_figure_folder(figures: str | None, name: str) -> Path | None:
+    """Makes the folder of a target's figures, if they are asked for.
+
+    Raises:
+        OutputError: it cannot be made.
+    """
+    if figures is None:
+        return None
+    with text_streams.convert_write_errors():
+        text_streams.make_folder(folder := Path(figures) / name)
+    return folder
+
+
+def _write_page(
+    result: "ReproductionResult", summary: PlainData, base_path: Path, figures: Path | None
+) -> None:
+    """Writes a target's results and the figures of its rows as a page, and as files on request."""
     from textveil_bench.report import build_report, compose
     from textveil_bench.reproduce.page import build_sections
     from textveil_bench.reproduce.verdict import find_budget_metrics, find_risk
@@ -360,10 +385,11 @@ def _write_page(result: "ReproductionResult", summary: PlainData, base_path: Pat
                 extra_sections=extra_sections,
                 risk_metric=risk_metric,
                 budget_metrics=budget_metrics,
+                figures=figures,
                 progress=callback,
             )
             if result.series
-            else compose(title, extra_sections)
+            else compose(title, extra_sections, figures=figures, progress=callback)
         )
     with text_streams.open_output(f"{base_path}.html") as stream:
         stream.write(page)

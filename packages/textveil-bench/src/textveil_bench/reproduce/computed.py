@@ -10,6 +10,7 @@ from importlib.metadata import EntryPoint
 from typing import Any, Self
 
 from textveil.errors import UnknownName
+from textveil.models import Prompts
 from textveil_bench.reproduce.targets import Scale
 from textveil_bench.run import Folders
 
@@ -41,15 +42,19 @@ class ComputeOptions:
     Attributes:
         scale: usual, quick or full.
         places: folders of the data.
+        hub: whether to use the paper's own models and tables instead of ours.
         endpoint: options of `Endpoint`; None for no endpoint.
-        prompts: wordings of what language models are asked, `Prompts`; None for ours.
+        prompts: wordings of what language models are asked; None for ours.
+        is_preview: whether requests are only counted: nothing is drawn, and nothing else is judged.
         report: called with the name of a step, the amount done and the total.
     """
 
     scale: Scale = "usual"
     places: Folders = field(default_factory=Folders)
+    hub: bool = False
     endpoint: Mapping[str, Any] | None = None
-    prompts: Any = None
+    prompts: Prompts | None = None
+    is_preview: bool = False
     report: Callable[[str, int, int], None] = lambda step, done, total: None
 
 

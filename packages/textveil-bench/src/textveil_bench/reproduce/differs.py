@@ -5,7 +5,8 @@ Not here: the sentences and their conditions (`conf/reproduce/NAME.yaml`, `targe
 
 A run has these facts, each with one or more values:
 
-    hub, llm, small     true or false: --hub; a panel of a language model; one of the small one
+    hub, local          true or false: --hub; a model that may see originals is named
+    llm, small          true or false: a panel of a language model; one of the small one
     table, context      names of the tables, and of the language models of contexts
     judge               names of the judges, as in rows
     model               names of the language models that were asked
@@ -40,7 +41,7 @@ def format_differences(result: "ReproductionResult") -> Iterator[str]:
                 **{name: _join(facts[name]) for name in difference.placeholders}
             )
     if True in facts["llm"]:
-        prompts = getattr(result.options, "prompts", None)
+        prompts = result.options.prompts
         yield (
             f"Language models asked: {_join(facts['model']) or 'not named'}. What they are asked "
             f"is worded as follows: {OURS_PROMPTS if prompts is None else prompts}."
@@ -62,10 +63,11 @@ def collect_facts(result: "ReproductionResult") -> Facts:
         for need in ("llm", "small")
         if need in panel.needs
     }
-    asked = [options.endpoint, getattr(options, "local", None)]
+    asked = [options.endpoint, options.local]
     facts: dict[str, Iterable[bool | str]] = {
         "hub": [options.hub],
         "llm": ["llm" in needs],
+        "local": [options.local is not None],
         "small": ["small" in needs],
         "table": (row["table"] for row in rows if row["table"]),
         "context": filter(None, map(_find_context, rows)),

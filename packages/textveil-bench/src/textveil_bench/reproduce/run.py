@@ -228,8 +228,9 @@ def format_preview(
         yield f"{target.name}: the table {name}"
         if name in asking and how.endpoint is not None:
             earlier = recorder.estimate
-            options = _build_compute_options(how, lambda step, done, total: None)
-            compute(name, replace(options, endpoint={**how.endpoint, "answers": recorder}))
+            options = build_compute_options(how, lambda step, done, total: None)
+            asked = {**how.endpoint, "answers": recorder}
+            compute(name, replace(options, endpoint=asked, is_preview=True))
             yield "  " + format_estimate(recorder.estimate.subtract(earlier))
     yield from (
         f"{target.name}: {panel}: not run: {reason}" for panel, reason in plans.not_run.items()
@@ -317,7 +318,7 @@ def _run(
         except RequestLimitReached:
             missing[panel] = LIMIT_REASON
             results += runs.select_rows(sweep, rows.read_existing(folder))
-    options, tables = _build_compute_options(how, report), {}
+    options, tables = build_compute_options(how, report), {}
     for name in plans.tables:
         try:
             tables[name] = compute(name, options)
@@ -326,11 +327,19 @@ def _run(
     return _Outcome(rows=results, tables=tables, missing=missing)
 
 
-def _build_compute_options(how: ReproductionOptions, report: ProgressCallback) -> ComputeOptions:
+def build_compute_options(how: ReproductionOptions, report: ProgressCallback) -> ComputeOptions:
+    """Builds the options of a reproduction's computed tables."""
     endpoint = how.endpoint
     if endpoint is not None:
         endpoint = {**endpoint, "answers": how.places.answers}
-    return ComputeOptions(scale=how.scale, places=how.places, endpoint=endpoint, report=report)
+    return ComputeOptions(
+        scale=how.scale,
+        places=how.places,
+        hub=how.hub,
+        endpoint=endpoint,
+        prompts=how.prompts,
+        report=report,
+    )
 
 
 def _drop_missing_data(

@@ -20,8 +20,10 @@ from textveil.table import load_table
 from textveil_bench import cells, intervals
 from textveil_bench import run as runs
 from textveil_bench.examples import DataSet
+from textveil_bench.reproduce.clipping_bounds import measure_bounds
 from textveil_bench.reproduce.computed import ComputeOptions, Table, TableValue
-from textveil_bench.reproduce.targets import Scale, Target, apply_changes, load_target
+from textveil_bench.reproduce.targets import Scale, apply_changes, build_plans, load_target
+from textveil_bench.requests import mark_release
 from textveil_bench.spec import Sweep
 from textveil_bench.tasks import build_judge
 from textveil_bench.tasks.reading import RESTORED_PREFIX
@@ -87,13 +89,10 @@ def means(options: ComputeOptions) -> Table:
     The mean is over the words of the released texts, as in STAMP's appendix A. Each text of a data
     set is released once per base.
     """
-    target = load_target("stamp-fig6")
     rows: list[tuple[TableValue, ...]] = []
-    for changes in _list_changes(target, options.scale):
-        sweep = apply_changes(target.sweep, changes)
-        for more in (_get_scale(target, options), {"only": ["heuristic"], "seeds": [1]}):
-            sweep = apply_changes(sweep, {**more, "baselines": []})
-        rows += _measure_means(sweep, options)
+    changes = {"only": ["heuristic"], "seeds": [1], "baselines": []}
+    for sweep in _yield_sweeps("stamp-fig6", options):
+        rows += _measure_means(apply_changes(sweep, changes), options)
     return Table(
         title="Budgets of groups in the proportions 2:1:4:3, and uniform ones of the same mean",
         columns=(
@@ -110,18 +109,12 @@ def means(options: ComputeOptions) -> Table:
     )
 
 
-def _get_scale(target: Target, options: ComputeOptions) -> Mapping[str, Any]:
-    """Returns the changes of a run's scale that concern the number of texts and budgets."""
-    changes = {} if options.scale == "usual" else getattr(target, options.scale)
-    return {name: changes[name] for name in ("limit", "thin") if name in changes}
-
-
-def _list_changes(target: Target, scale: Scale) -> Iterator[dict[str, Any]]:
-    """Yields the changes of a target's panels that are sweeps without further needs."""
-    for panel in target.panels:
-        is_plain = not (panel.needs or panel.computed) and "as_name" not in str(panel.changes)
-        if is_plain and (scale != "quick" or panel.quick is not None):
-            yield {**panel.changes, **((panel.quick or {}) if scale == "quick" else {})}
+def _yield_sweeps(target: str, options: ComputeOptions) -> Iterator[dict[str, Any]]:
+    """Yields the sweeps of a target's panels without further needs, each data set once."""
+    plans = build_plans(load_target(target), options.scale, hub=options.hub)
+    for sweep in plans.sweeps.values():
+        if not any("as_name" in source for source in sweep["data"]):
+            yield measure_bounds(sweep, options.scale, options.places)
 
 
 def _measure_means(
@@ -188,8 +181,7 @@ def repaired(options: ComputeOptions) -> Table:
     Raises:
         EndpointError: the endpoint cannot be reached, or gave no text.
     """
-    target = load_target("stamp-fig7-10")
-    return _tabulate_repair(target, list(_list_changes(target, options.scale)), options)
+    return _tabulate_repair(list(_yield_sweeps("stamp-fig7-10", options)), options)
 
 
 def repaired_answers(options: ComputeOptions) -> Table:
@@ -200,24 +192,21 @@ def repaired_answers(options: ComputeOptions) -> Table:
     Raises:
         EndpointError: the endpoint cannot be reached, or gave no text.
     """
-    target = load_target("stamp-table1")
-    changes = next(_list_changes(target, options.scale))
-    changes["only"] = ["polar", "laplace", "laplace, local DP of polar"]
-    return _tabulate_repair(target, [changes], options, asked=True)
+    squad = next(_yield_sweeps("stamp-table1", options))
+    only = {"only": ["polar", "laplace", "laplace, local DP of polar"]}
+    return _tabulate_repair([apply_changes(squad, only)], options, asked=True)
 
 
 def _tabulate_repair(
-    target: Target,
-    panels: Sequence[Mapping[str, Any]],
+    sweeps: Sequence[Mapping[str, Any]],
     options: ComputeOptions,
     *,
     asked: bool = False,
 ) -> Table:
     shared = {"limit": REPAIR_SAMPLES[options.scale], "seeds": [1], "baselines": []}
     rows: list[tuple[TableValue, ...]] = []
-    for changes in panels:
-        sweep = Sweep.read(apply_changes(target.sweep, {**changes, **shared}))
-        rows += _measure_repair(sweep, options, asked)
+    for sweep in sweeps:
+        rows += _measure_repair(Sweep.read({**sweep, **shared}), options, asked)
     return Table(
         title="Releases, and the same after coherence repair",
         columns=(
@@ -235,25 +224,21 @@ def _measure_repair(
     assert options.endpoint is not None, "the panel needs one"
     endpoint, source = Endpoint(**options.endpoint), sweep.data[0]
     data = runs.load(source, sweep.limit, options.places)
-    prompts, prompt = options.prompts, options.prompts and options.prompts.find("repair")
+    prompt = options.prompts and options.prompts.find("repair")
     wording: dict[str, Any] = {} if prompt is None else {"prompt": prompt}
-    judge = (
-        build_judge(
-            "asked",
-            ANSWER_OPTIONS,
-            train=lambda: runs.load_training_texts(source, options.places),
-            endpoint=endpoint,
-            **({} if prompts is None else {"prompts": prompts}),
-        )
-        if asked
-        else runs.load_judges(source, sweep, options.places)[0]
-    )
+    judge = _build_judge(sweep, options, endpoint, asked)
     for series in sweep.series:
         cell = list(series.build_cells(sweep, data.digest))[-1]
-        released = split_releases(data.examples, _release(cells.build_cell_privatizer(cell), data))
+        released = (
+            [mark_release(ReleasedExample.build_unchanged(item), cell) for item in data.examples]
+            if options.is_preview
+            else split_releases(data.examples, _release(cells.build_cell_privatizer(cell), data))
+        )
         revisions = repair(
             [trial.texts[-1] for trial in released], endpoint, report=options.report, **wording
         )
+        if judge is None:
+            continue
         after = [
             _replace_release(trial, text) for trial, text in zip(released, revisions, strict=True)
         ]
@@ -264,6 +249,22 @@ def _measure_repair(
                 *(data.name, series.name, len(data), metric),
                 *(float(values.mean()), float(repaired_values[metric].mean()), gap.low, gap.high),
             )
+
+
+def _build_judge(
+    sweep: Sweep, options: ComputeOptions, endpoint: Endpoint, asked: bool
+) -> Judge | None:
+    """Builds the judge of repaired releases; None if requests are counted, and it sends none."""
+    source = sweep.data[0]
+    if asked:
+        return build_judge(
+            "asked",
+            ANSWER_OPTIONS,
+            train=lambda: runs.load_training_texts(source, options.places),
+            endpoint=endpoint,
+            prompts=options.prompts,
+        )
+    return None if options.is_preview else runs.load_judges(source, sweep, options.places)[0]
 
 
 def _replace_release(trial: ReleasedExample, text: str) -> ReleasedExample:

@@ -244,7 +244,7 @@ def _parse_contradictions(value: object) -> object:
     )
 
 
-FACTS = ("hub", "llm", "small", "table", "context", "judge", "model", "shown")
+FACTS = ("hub", "llm", "local", "small", "table", "context", "judge", "model", "shown")
 """What is known of a run, for sentences about it; see `differs`."""
 
 
