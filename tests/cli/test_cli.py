@@ -845,7 +845,7 @@ def test_progress_is_drawn_on_a_terminal(run, rows, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("what", "first", "count"),
-    [("mechanisms", "noise", 17), ("tables", "minilm", 3), ("profiles", "data", 14)],
+    [("mechanisms", "noise", 22), ("tables", "minilm", 3), ("profiles", "data", 14)],
 )
 def test_lists(run, what, first, count):
     code, out, err = run("list", what)

@@ -111,7 +111,7 @@ def test_honest_releases_hold(run: Run, options: tuple[str, ...], claims: dict[s
         assert each["verdict"] == "holds"
         assert each["found"] <= each["claimed"]
         assert "at 95%" in each["why"]
-    assert any(each["found"] > 0.5 * each["claimed"] for each in found.values())
+    assert any(each["found"] > 0.25 * each["claimed"] for each in found.values())
 
 
 def respond_at_twice(self: RandomizedResponse, draws: Draws, codes: Ids) -> Ids:

@@ -161,12 +161,12 @@ class Risk:
         }
 
 
-def _has_pieces(config: Config) -> bool:
-    """Says whether words are drawn piece by piece."""
+def _find_unit(config: Config) -> str:
+    """Finds the unit that is drawn: that of the table, where it is "auto"."""
     if config.words.unit != "auto":
-        return config.words.unit == "wordpiece"
+        return config.words.unit
     table = load_table(config.table.name, metric=config.table.metric, device=config.table.device)
-    return resolve_unit(config.words, table).unit == "wordpiece"
+    return resolve_unit(config.words, table).unit
 
 
 def check_risk_options(config: Config, prior: str | None = None) -> PriorName:
@@ -190,7 +190,7 @@ def check_risk_options(config: Config, prior: str | None = None) -> PriorName:
     cases.check_options(config.words, randomised=config.protect.labels == "randomised")
     mechanism = registry.load("mechanism", config.mechanism.name)(**config.mechanism.options)
     is_mixing = isinstance(mechanism, Windowed) and mechanism.mix.L > 1
-    if name == "context" and (is_mixing or _has_pieces(config)):
+    if name == "context" and (is_mixing or _find_unit(config) == "wordpiece"):
         if prior is not None:
             raise ConfigError(
                 "the prior `context` needs whole words released one by one: use unigram or uniform"
@@ -495,7 +495,9 @@ def describe_public_attackers(
             else ""
         )
     measured = _read_measured()
-    if {**config.to_dict(), "seed": None} != measured["configuration"]:
+    options = {**config.to_dict(), "seed": None}
+    options["words"] = {**options["words"], "unit": _find_unit(config)}
+    if options != measured["configuration"]:
         return (
             "An attacker with public texts of the same kind names more: `textveil risk "
             "--public FILE` shows how many."
