@@ -59,7 +59,6 @@ def test_no_unknown_word_is_shown(
     refused = {
         ("codebook", "wordpiece"): ConfigError,
         ("santext+", "wordpiece"): ConfigError,
-        ("mask-and-fill", "wordpiece"): ConfigError,
         ("dp-mlm", "wordpiece"): ConfigError,
         ("cape", "wordpiece"): BudgetError if epsilon == 8 else None,
     }

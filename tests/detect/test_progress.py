@@ -65,6 +65,18 @@ def test_batches_of_a_network_are_progress_which_a_listener_hears_too():
     assert heard == [(5, 8), (8, 8)] * 20
 
 
+@pytest.mark.parametrize(("room", "expected"), [(5, [(5, 8), (8, 8)]), (1000, [(8, 8)])])
+def test_a_batch_with_room_for_more_is_heard_as_all_there_is(room, expected):
+    heard: list[tuple[int, int]] = []
+    token = PROGRESS_LISTENER.set(lambda done, total: heard.append((done, total)))
+    try:
+        batches = list(yield_batches(np.array([5, 3]), room))
+    finally:
+        PROGRESS_LISTENER.reset(token)
+    assert np.concatenate(batches).tolist() == [0, 1]
+    assert heard == expected
+
+
 def test_equal_texts_are_searched_once_and_have_the_same_spans():
     asked: list[str] = []
 

@@ -11,6 +11,7 @@ import numpy as np
 from pydantic import Field
 
 from textveil.config import dump_options, make_options
+from textveil.errors import ConfigError
 from textveil.guarantee import Claim
 from textveil.mechanism.block import PLACEHOLDER, Block, Layout, Role
 from textveil.mechanism.context import Context
@@ -69,8 +70,10 @@ class MaskedDraw:
         """Returns local DP.
 
         Raises:
-            ConfigError: the model has no known range.
+            ConfigError: the table holds word pieces, or the model has no known range.
         """
+        if table.holds_pieces:  # its text is built of words, and shows how many pieces each has
+            raise ConfigError(f"{self.name} needs words.unit=word: {table.name} holds word pieces")
         self._get_range(table)
         return Claim(
             mechanism=self.name,

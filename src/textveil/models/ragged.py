@@ -254,7 +254,7 @@ def yield_batches(lengths: Ints, pieces: int, *, equal_lengths: bool = False) ->
         if equal_lengths:
             step = min(step, int(np.searchsorted(-lengths[order[start:]], -longest, side="right")))
         yield order[start : start + step]
-        start += step
+        start = min(start + step, len(order))  # the last batch may have room for more
         if listener is not None:
             listener(int(piece_counts[start - 1]), int(piece_counts[-1]))
 
