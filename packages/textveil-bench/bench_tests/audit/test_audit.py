@@ -216,6 +216,19 @@ def test_a_budget_below_the_floor_is_refused_and_no_violation() -> None:
     assert second.verdict == "holds"
 
 
+def test_a_law_that_a_larger_budget_leaves_alone_breaks_no_promise() -> None:
+    build = partial(Privatizer, "rankcape", table=table(), k=3)
+    small, large = (
+        next(iter(audit(partial(build, epsilon=epsilon), small=True, only=("budget",))))
+        for epsilon in (4.0, 40.0)
+    )
+    assert small.verdict == "holds"
+    assert (large.verdict, large.why) == (
+        "not applicable",
+        "at this budget more changes nothing; take a smaller one",
+    )
+
+
 def test_what_no_budget_buys_is_unchecked() -> None:
     class Growing(Ranked):
         """No budget is enough for two words."""

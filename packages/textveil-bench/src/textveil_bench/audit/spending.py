@@ -39,6 +39,9 @@ Less is undisclosed waste.
 STAY_PROBABILITY = 0.999
 """Probability of unchanged words above which a larger budget cannot be tested."""
 
+SMALL_SHARE = 1 / 16
+"""Share of a budget at which the law of one that is used up differs."""
+
 MAX_ALL_PAIRS_WORDS = 2_500
 """Largest table in which every pair is measured."""
 
@@ -62,6 +65,13 @@ def check_budget(subject: Subject) -> AuditFinding:
         if law.max(axis=1).min() > np.log(STAY_PROBABILITY):
             return make_skipped(name, "at this budget nearly every word stays; take a smaller one")
         largest_change = float(np.abs(np.exp(law) - np.exp(doubled_law)).max())
+        small_law = subject.compute_law(table, rows, SMALL_SHARE)
+        if (
+            largest_change <= FLOAT64_TOLERANCE
+            and small_law is not None
+            and np.abs(np.exp(law) - np.exp(small_law)).max() > FLOAT64_TOLERANCE
+        ):
+            return make_skipped(name, "at this budget more changes nothing; take a smaller one")
         return AuditFinding(
             check=name,
             evidence="proved",
