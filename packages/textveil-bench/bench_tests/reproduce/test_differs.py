@@ -7,6 +7,7 @@ import pytest
 from textveil.errors import UnknownName
 from textveil_bench.reproduce import targets
 from textveil_bench.reproduce.differs import BUNDLED_CONTEXT, format_differences
+from textveil_bench.spec import SweepData
 
 LLM = "Language models asked"
 
@@ -18,7 +19,7 @@ def pretend(name, *, hub=False, llm=False, local=None, prompts=None):
     plans = targets.build_plans(target, hub=hub, endpoint=endpoint)
     rows = [
         {
-            "data": {"name": targets.SweepData(**source).row_name},
+            "data": {"name": SweepData(**source).row_name},
             "table": {**sweep["common"], **entry["set"]}["table.name"].removeprefix("./"),
             "configuration": {
                 "mechanism": {

@@ -7,6 +7,7 @@ import pytest
 from textveil.errors import UnknownName
 from textveil.models import Prompts, RequestRecorder
 from textveil.table.embedding import load_table
+from textveil_bench import run as runs
 from textveil_bench.reproduce import stamp
 from textveil_bench.reproduce.computed import ComputeOptions, compute
 from textveil_bench.reproduce.run import ReproductionOptions, build_compute_options
@@ -54,7 +55,7 @@ def test_a_preview_of_repair_counts_requests_and_draws_nothing(monkeypatch, tmp_
     monkeypatch.delenv("TEXTVEIL_CORPORA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(stamp, "_release", None)
-    monkeypatch.setattr(stamp.runs, "load_judges", None)
+    monkeypatch.setattr(runs, "load_judges", None)
     recorder = RequestRecorder()
     endpoint = {"url": "http://127.0.0.1:9/v1", "model": "toy", "answers": recorder}
     compute(name, ComputeOptions(scale="quick", endpoint=endpoint, is_preview=True))

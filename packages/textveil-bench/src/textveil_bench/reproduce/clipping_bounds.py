@@ -38,8 +38,8 @@ def measure_bounds(sweep: Plain, scale: Scale, places: Folders) -> dict[str, Any
         sweep: entries may have `mechanism.bound: measured` in their `set`; a floor they set stays.
             `groups.base: range` is 1 / the sum over coordinates of the range of the entry's table:
             with it, a nominal epsilon of STAMP's Laplace noise is one per unit of l1 distance.
-            `polar` is the base with which Laplace noise has the local DP of Polar as the public
-            code draws it.
+            `polar` is the base with which Laplace noise has the local DP of Polar on the common
+            table, as the public code draws it.
         scale: a quick run measures on the packaged letter, any other on WikiText.
         places: folders of the data.
 
@@ -61,7 +61,11 @@ def _resolve_entry(
 ) -> Mapping[str, Any]:
     settings = {**common, **entry.get("set", {})}
     if (kind := settings.get(BASE_PATH)) in ("range", "polar"):
-        base = _measure_base(settings.get("table.name", "minilm"), settings["table.metric"], kind)
+        base = _measure_base(
+            settings.get("table.name", "minilm"),
+            settings["table.metric"],
+            common.get("table.name", "minilm") if kind == "polar" else None,
+        )
         entry = {**entry, "set": {**entry["set"], BASE_PATH: base}}
     if settings.get(BOUND_PATH) != MEASURED:
         return entry
@@ -81,12 +85,12 @@ def _load_texts(scale: Scale, places: Folders) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=8)
-def _measure_base(name: str, metric: Metric, kind: str) -> float:
-    """Measures the base of Laplace noise on a table."""
+def _measure_base(name: str, metric: Metric, polar: str | None) -> float:
+    """Measures the base of Laplace noise on a table, from another one's local DP if it is named."""
     table = load_table(name, metric=metric)
-    if kind == "range":
+    if polar is None:
         return 1 / table.coordinate_range
-    return load_table(name).diameter / (math.pi * table.l1_diameter)
+    return load_table(polar).diameter / (math.pi * table.l1_diameter)
 
 
 @lru_cache(maxsize=8)
