@@ -630,7 +630,7 @@ def _connect(url: str) -> Any:
         import_library("redis.backoff").ExponentialBackoff(cap=1, base=0.05), RETRIES
     )
     try:
-        return redis.Redis.from_url(
+        client = redis.Redis.from_url(
             url,
             decode_responses=False,
             socket_timeout=TIMEOUT_SECONDS,
@@ -639,9 +639,14 @@ def _connect(url: str) -> Any:
             retry=retry,
             retry_on_error=[redis.ConnectionError, redis.TimeoutError],
         )
+        client.connection_pool.make_connection()  # connects to nothing yet
+        return client
     except (TypeError, ValueError):
         pass
-    raise ConfigError("a store in Redis is named by redis://HOST:6379/0, or rediss:// for TLS")
+    raise ConfigError(
+        "a store in Redis is named by redis://HOST:6379/0, or rediss:// for TLS; behind ? may stand "
+        "keep, session_keys and the options of redis-py"
+    )
 
 
 def _pack(row: SealedRow) -> bytes:
