@@ -206,7 +206,9 @@ def _read(
             )
         return "model", *_read_model(source, unit or "wordpiece", left_out)
     if unit == "wordpiece":
-        raise ConfigError(f"--unit wordpiece must go with a model, and {source} is something else: leave it out")
+        raise ConfigError(
+            f"--unit wordpiece must go with a model, and {source} is something else: leave it out"
+        )
     if not path.is_file():
         problem = "it is not a file" if path.exists() else "no such file"
         raise left_out.build_error(
