@@ -70,7 +70,7 @@ def test_defaults():
     found = resolve(overrides={"epsilon": 60})
     assert found == Config(epsilon=60)
     assert found.words == WordsOptions(
-        unit="word", casing="lower", stopwords="pass", oov="surrogate"
+        unit="auto", casing="lower", stopwords="pass", oov="surrogate"
     )
     assert (found.table.name, found.table.metric, found.mechanism.name) == (
         "minilm",

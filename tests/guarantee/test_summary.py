@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from textveil.detect.spans import TYPES
+from textveil.errors import ConfigError
 from textveil.guarantee import (
     Claim,
     Group,
@@ -349,3 +350,10 @@ def test_parts_are_listed_as_in_a_sentence() -> None:
         "a and b",
         "a, b and c",
     ]
+
+
+@pytest.mark.parametrize("reason", ["", "  "])
+def test_a_claim_of_no_bound_says_why(reason):
+    with pytest.raises(ConfigError, match="is of kind none and must have a reason"):
+        Claim(mechanism="own", kind="none", table="t", reason=reason)
+    assert Claim(mechanism="own", kind="none", table="t", reason="it draws nothing").reason

@@ -40,7 +40,8 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "a mechanism is a mechanism": {"mechanism": Stub},
     "a restricted claim has its methods": {"mechanism": Restricted(release=STUB.release)},
     "a table of pieces takes pieces": {
-        "table": EmbeddingTable.build(name="pieces", words=PIECES, vectors=gaussian_rows(10, 8, 7))
+        "table": EmbeddingTable.build(name="pieces", words=PIECES, vectors=gaussian_rows(10, 8, 7)),
+        "words": {"unit": "word"},
     },
     "re-ranking takes whole words": {"rerank": {"m": 2}, "words": {"unit": "wordpiece"}},
     "re-ranking tells equal words apart": {"rerank": {"m": 2}, "words": {"consistent": True}},

@@ -421,6 +421,18 @@ def test_a_check_that_cannot_run_through_is_a_violation_without_the_message() ->
     assert "word of the table" not in found["sampled"].why
 
 
+def test_our_own_errors_are_shown_by_their_message() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Refused(Response):
+        def privatize(self, table: EmbeddingTable, *_: Any, **__: Any) -> Any:
+            return table.neighbours(np.arange(1), len(table) + 1)
+
+    (found,) = findings(Refused(), "sampled").values()
+    assert found.verdict == "unchecked"
+    assert "k must be from 1 to the table's" in found.why
+    assert "raised" not in found.why
+
+
 def test_a_check_of_another_name_is_refused() -> None:
     with pytest.raises(ConfigError, match="no check is named 'spelling'"):
         list(audit(partial(Privatizer, "noise", table=table(), epsilon=1.0), only=("spelling",)))
