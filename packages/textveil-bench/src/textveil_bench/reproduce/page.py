@@ -19,7 +19,7 @@ from textveil_bench.report.html import Html, build_element, build_table, format_
 
 Plain = Mapping[str, Any]
 
-QUICK_NOTE = "This is a quick run, on a few invented sentences: it cannot compare mechanisms."
+QUICK_NOTE = "This is a quick run, on a few texts: it cannot compare mechanisms."
 
 
 def build_sections(document: Plain) -> Iterator[Section]:
