@@ -119,3 +119,8 @@ def test_requests_are_counted_without_being_sent():
     tokens = (6 + 40 + 40) // 4 + (6 + 40 + 4) // 4
     assert recorder.estimate == (4, 2, 1, tokens)
     assert CANARY not in repr(recorder)
+
+
+def test_a_request_shows_no_text() -> None:
+    request = ModelRequest("url", "m", "system canary", "user canary", 0.2, 9, 0, False, 1.0)
+    assert "canary" not in f"{request} {request!r}"

@@ -52,6 +52,7 @@ def test_a_text_costs_at_most_its_epsilon(family: str, folders: dict[str, str]) 
     assert first.text != second.text
     assert "local DP 60" in first.summary()
     assert "at most 12 tokens" in first.summary()
+    assert "repeated releases add up" in first.explain()
     again = Paraphraser(model=folders[family], epsilon=60.0, tokens=12, seed=3).paraphrase(TEXTS)
     assert [each.text for each in again] == [first.text, second.text]
     fresh = Paraphraser(model=folders[family], epsilon=60.0, tokens=12).paraphrase(TEXTS)

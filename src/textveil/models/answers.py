@@ -58,9 +58,12 @@ class ModelRequest(NamedTuple):
     local: bool
     patience: float
 
+    def __repr__(self) -> str:
+        return f"<ModelRequest to {self.model!r}>"
+
     @property
     def digest(self) -> str:
-        """Its SHA-256; no text can be read from it."""
+        """Its SHA-256: whoever guesses a question can check the guess against it."""
         return sha256(repr(self[:-2]).encode(errors="surrogatepass")).hexdigest()
 
 

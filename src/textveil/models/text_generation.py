@@ -63,6 +63,8 @@ class TextGenerator:
         ends = [self.network.config.eos_token_id, self.tokenizer.eos_token_id]
         end = next((piece for piece in ends if piece is not None), None)
         start = getattr(self.network.config, "decoder_start_token_id", None)
+        if start is None:
+            start = self.network.generation_config.decoder_start_token_id
         pad = self.tokenizer.pad_token_id
         # Settings of our own, for those stored with a model may change logits after clipping.
         settings: Any = GenerationConfig(  # type: ignore[no-untyped-call]
@@ -73,6 +75,8 @@ class TextGenerator:
             pad_token_id=end if pad is None else pad,
             decoder_start_token_id=start,
         )
+        # What is not set here would be taken from the model's: max_time, penalties.
+        self.network.generation_config = settings
         inputs = torch.tensor([ids], device=self.network.device)
         with torch.no_grad():
             output = self.network.generate(

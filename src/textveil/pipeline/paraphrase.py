@@ -61,6 +61,7 @@ class Paraphrase:
                 f"{format_number(self.epsilon)}.",
                 f"Every token, the end of the text too, was drawn from the clipped logits of "
                 f"{self.model}, at temperature {self.temperature:.6g}, by whole numbers.",
+                "That is for one release of a text; repeated releases add up.",
                 "Assumptions: the model was not trained on private texts; it runs where the text "
                 "may be; nobody sees its logits or the time that it takes.",
                 "A seed was given: no protection against anyone who knows it."

@@ -10,7 +10,7 @@ So a sweep attacks the same releases that the model answers on, and a row holds 
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 from pydantic import Field
@@ -128,7 +128,8 @@ class HarnessJudge:
     """
 
     model: str = "hf"
-    model_args: Annotated[str, Field(repr=False)] = ""  # may hold keys
+    # May hold keys. In `Annotated`, `repr=False` would have no effect.
+    model_args: str = Field(default="", repr=False)
     batch_size: str | None = None
     device: str | None = None
     chat: bool = False
