@@ -1,7 +1,9 @@
 """Kept answers: each question is sent once, by whoever asks, and none can be read in the file."""
 
+import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from threading import Event
 
 import pytest
@@ -124,3 +126,15 @@ def test_requests_are_counted_without_being_sent():
 def test_a_request_shows_no_text() -> None:
     request = ModelRequest("url", "m", "system canary", "user canary", 0.2, 9, 0, False, 1.0)
     assert "canary" not in f"{request} {request!r}"
+
+
+@pytest.mark.skipif(not hasattr(os, "O_NOFOLLOW"), reason="links are not told apart here")
+def test_a_link_is_not_followed(tmp_path: Path) -> None:
+    target = tmp_path / "other"
+    target.write_text("kept as it is")
+    target.chmod(0o644)
+    (tmp_path / "answers.sqlite").symlink_to(target)
+    with pytest.raises(OutputError):
+        AnswerStore.open(tmp_path / "answers.sqlite")
+    assert target.read_text() == "kept as it is"
+    assert target.stat().st_mode & 0o777 == 0o644

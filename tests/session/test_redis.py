@@ -495,7 +495,9 @@ def test_the_verbs_of_sessions_take_it(redis, tmp_path, capsys):
     assert "keeps no ledger" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("url", ["redis://:zxcanary@127.0.0.1:1/0?unknown=x", "redis://127.0.0.1:port/0"])
+@pytest.mark.parametrize(
+    "url", ["redis://:zxcanary@127.0.0.1:1/0?unknown=x", "redis://127.0.0.1:port/0"]
+)
 def test_a_url_that_names_no_server_is_refused_and_not_shown(url):
     with pytest.raises(ConfigError, match="is named by redis") as caught:
         RedisStore(url)

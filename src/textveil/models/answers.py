@@ -117,7 +117,8 @@ class AnswerStore:
         """
         with convert_write_errors():
             make_folder(path.parent)
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT, OWNER_MODE))
+            no_link = getattr(os, "O_NOFOLLOW", 0)  # a link could make another file readable here
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | no_link, OWNER_MODE))
             path.chmod(OWNER_MODE)
         store = cls(path=path, most=most)
         with store._connect() as connection:

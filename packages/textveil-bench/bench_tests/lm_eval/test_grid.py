@@ -120,3 +120,9 @@ def test_the_command(tasks, grid, tmp_path, capsys):
         assert says in capsys.readouterr().err
     assert cli.main([*arguments[:-4], "--seeds", "1"]) == 2
     assert "for --grid" in capsys.readouterr().err
+
+
+def test_a_key_among_the_arguments_of_a_model_is_shown_nowhere():
+    judge = HarnessJudge(model="local-completions", model_args="model=m,api_key=zxkey")
+    assert "zxkey" not in repr(judge)
+    assert judge.name == "lm-eval (m)"
