@@ -5,6 +5,7 @@ import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from textveil.models.answers import AnswerStore, ModelRequest, RequestRecorder
 CANARY = "zyxqorvian"
 
 
-def question(user: str = CANARY, **changes: object) -> ModelRequest:
+def question(user: str = CANARY, **changes: Any) -> ModelRequest:
     plain = ModelRequest("http://h/v1", "m", "system", user, 0.0, None, 0, False, 60.0)
     return plain._replace(**changes)
 

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from textveil.cli import main, new
+from textveil.config import registry
 from textveil.errors import ConfigError
-from textveil_bench.data import load, loading
+from textveil_bench.data import load
 from textveil_bench.examples import DataSet
 
 ROOT = Path(__file__).parents[3]
@@ -126,8 +127,8 @@ def test_a_data_set_of_a_package_loads_as_ours_do(monkeypatch):
     def read(*, split: str = "test") -> object:
         return sky if split == "test" else ["no data set"]
 
-    monkeypatch.setattr(loading.registry, "list_names", lambda kind: ["sky"])
-    monkeypatch.setattr(loading.registry, "load", lambda kind, name: read)
+    monkeypatch.setattr(registry, "list_names", lambda kind: ["sky"])
+    monkeypatch.setattr(registry, "load", lambda kind, name: read)
     data = load("sky", limit=2)
     assert isinstance(data, DataSet)
     assert (data.name, len(data)) == ("sky", 2)

@@ -1,7 +1,6 @@
 """`bench compare`: what is planned, how attacks and detectors are judged, and a page."""
 
 import json
-from types import SimpleNamespace
 
 import pytest
 
@@ -9,6 +8,7 @@ from textveil.cli import main
 from textveil.errors import ConfigError, UnknownName
 from textveil_bench import detector_comparison as detectors
 from textveil_bench import own_comparison as own
+from textveil_bench.audit.finding import AuditFinding
 
 
 def test_names_are_of_one_kind():
@@ -79,7 +79,7 @@ def test_a_detector_gets_a_page_without_a_sweep(tmp_path, capsys):
 
 
 def test_a_refuted_claim_fails_the_comparison():
-    broken = SimpleNamespace(has_failed=True, to_json=dict)
+    broken = AuditFinding(check="sampled", evidence="proved", verdict="violated", why="")
     plan = own.ComparisonPlan(kind="mechanism", names=("krr",))
     assert own.OwnComparison(plan=plan, rows=[], findings=[broken], page="").has_failed
     assert not own.OwnComparison(plan=plan, rows=[], page="").has_failed

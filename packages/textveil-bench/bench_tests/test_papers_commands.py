@@ -1,8 +1,11 @@
 """*From the papers to commands*: the page is that of its file, and every command of it works."""
 
+import contextlib
+import io
 import re
 import shlex
 import sys
+from importlib import import_module
 
 import pytest
 from tests.lanes import first_of_each
@@ -11,7 +14,7 @@ from tests.test_docs import ROOT
 from textveil import cli
 
 sys.path.insert(0, str(ROOT / "packages" / "textveil-bench" / "benchmarks"))
-import papers_page
+papers_page = import_module("papers_page")
 
 PAGE = ROOT / "docs" / "understand" / "bench" / "commands.md"
 THINGS = list(papers_page.list_things())
@@ -49,9 +52,6 @@ def test_every_option_of_a_command_exists(command):
     """Also where the command needs a model: its verb has the options."""
     words = shlex.split(command)[1:]
     verb = words[:2] if words[0] in ("bench", "table") else words[:1]
-    import contextlib
-    import io
-
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         assert cli.main([*verb, "--help-all"]) == 0
