@@ -112,7 +112,7 @@ def _compare(
 
 
 def _summarize(rate: Any) -> dict[str, float]:
-    return {name: round(float(getattr(rate, name)), 4) for name in ("value", "low", "high")}
+    return {name: round(float(getattr(rate, name)), 6) for name in ("value", "low", "high")}
 
 
 def main() -> None:
