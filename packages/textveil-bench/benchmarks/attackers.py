@@ -79,7 +79,7 @@ def _compare(
     from textveil_bench import intervals
     from textveil_bench.circumstances import read_circumstances
 
-    table = load_table("minilm-s", codes=codes)
+    table = load_table("minilm" if codes else "minilm-s", codes=codes)  # codes are of `minilm`
     case = Case.create(Privatizer(mechanism, table=table, seed=SEED, **options), private)
     named = {}
     base = {
