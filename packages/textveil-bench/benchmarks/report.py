@@ -35,6 +35,7 @@ E2E = HERE / "rows" / "e2e.jsonl"
 ENGINES = HERE / "rows" / "engines.jsonl"
 CODEBOOKS = HERE / "rows" / "codebooks.jsonl"
 CHOOSE = HERE / "rows" / "choose"
+ATTACKERS = HERE / "rows" / "attackers.jsonl"
 REPRODUCED = HERE / "rows" / "reproduce"
 DOMAINS = HERE / "rows" / "domains"
 PICTURE = ROOT / "docs" / "assets" / "which.svg"
@@ -243,6 +244,24 @@ def _short(series: str) -> str:
     """The name of a series, with its options as they are said."""
     series = re.sub(r"^codes, \w+, codes ", "codes ", series)
     return series.replace(", consistent False", "").replace("consistent True", "equal words alike")
+
+
+_ATTACKERS = re.compile(r"(<!-- attackers -->\n).*?(<!-- end of attackers -->)", re.DOTALL)
+
+
+def attackers() -> str:
+    """What `network` names beside `learned`, as Markdown: a line for each release of texts."""
+    found: dict[tuple[Any, ...], dict[str, dict[str, Any]]] = {}
+    for row in rowfiles.read(ATTACKERS):
+        key = row["data"], row["release"], row["beam"]
+        found.setdefault(key, {})[row["metric"].removesuffix(": top-1")] = row
+    lines = ["| release | texts | `learned` | `network` | difference |", "|---|---|---|---|---|"]
+    for (data, release, beam), cells in found.items():
+        more = cells["network - learned"]
+        name = f"{release}, beam {beam}" if beam else release
+        values = " | ".join(f"{cells[each]['value']:.3f}" for each in ("learned", "network"))
+        lines.append(f"| {name} | {data}, {more['texts']} | {values} | {_rate(more)} |")
+    return "\n".join(lines) + "\n"
 
 
 _DOMAINS = re.compile(r"(<!-- domains ([^\n]+?) -->\n).*?(<!-- end of domains -->)", re.DOTALL)
@@ -492,6 +511,7 @@ def compared(text: str) -> str:
     text = _WHOLE_TEXTS.sub(
         lambda match: f"{match[1]}\n{whole_texts_page.TABLES[match[2]]()}\n{match[3]}", text
     )
+    text = _ATTACKERS.sub(lambda match: f"{match[1]}\n{attackers()}\n{match[2]}", text)
     text = _PAPERS.sub(
         lambda match: f"{match[1]}\n{papers_page.render(match[2])}\n{match[3]}", text
     )
