@@ -463,6 +463,20 @@ def test_options_that_are_no_numbers_stand_side_by_side():
     assert list(options.build_pair_groups(study)) == []
 
 
+def test_options_that_are_lists_stand_side_by_side():
+    budgets = ([0, 0, 2, 0], [0, 0, 1, 0])
+    grid = {"groups.budgets": budgets, "protect.detectors": ([], ["names"]), "mechanism.k": (3, 4)}
+    entry = Entry(name="lists", grid=grid, budgets=(6.0, 9.0))
+    study = study_of(entries=(entry,), data=("sst2",), texts=20, seeds=(1,))
+    ticks = {group.title: drawn(group)[0].ticks for group in options.build_option_groups(study)}
+    assert ticks == {
+        "lists: mechanism.groups.budgets": ("[0, 0, 1, 0]", "[0, 0, 2, 0]"),
+        "lists: mechanism.protect.detectors": ("['names']", "[]"),
+        "lists: mechanism.k": (),
+    }
+    assert build_report(study.series)
+
+
 # ---- rows that lack something --------------------------------------------------------------------------
 
 

@@ -125,7 +125,7 @@ def bench_run(
 
 @verb(
     "textveil bench choose --output runs/choose --folder corpora",
-    "textveil bench choose quick --output runs/quick --folder corpora --costs",
+    "textveil bench choose quick --output runs/choose-quick --costs",
     (
         "textveil bench choose --output runs/choose --only ag_news --only noise --only rankcape "
         "--processes 2"

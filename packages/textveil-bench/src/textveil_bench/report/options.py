@@ -4,7 +4,7 @@ In: a study. Out: groups of panels.
 Not here: mechanisms against each other (`curves`).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 from textveil_bench.compare import Cell, DataSetKey, MetricKey, Series
@@ -157,10 +157,14 @@ def _list_values(study: Study, family: str, path: str) -> list[Any]:
         for series in study.select_series(data)
         if series.family == family
     ]
-    by_repr = {
-        repr(series.settings.get(path)): series.settings.get(path) for series in family_series
-    }
+    by_repr = {repr(value): value for value in (_get_value(item, path) for item in family_series)}
     return _sort_values(by_repr.values())
+
+
+def _get_value(series: Series, path: str) -> Any:
+    """Returns an option's value as a key: a list, which has no hash, as it is written."""
+    value = series.settings.get(path)
+    return value if isinstance(value, Hashable) else str(value)
 
 
 def _sort_values(values: Any) -> list[Any]:
@@ -204,7 +208,7 @@ def _select_series(
         if series.family == family and get_other_settings(series) == get_other_settings(base)
     ]
     by_values = {
-        tuple(series.settings.get(path) for path in paths): series
+        tuple(_get_value(series, path) for path in paths): series
         for series in family_series
         if series.path == base.path
     }
