@@ -553,7 +553,7 @@ def test_figures_as_files(tmp_path):
     first = "001-against-each-attack-sst2-head-accuracy-against-bayes-exposed-unigram"
     assert names[:3] == [f"{first}.csv", f"{first}.png", f"{first}.svg"]
     assert told == [("figures", i, count) for i in range(1, count + 1)]
-    assert (tmp_path / names[0]).read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / names[1]).read_bytes().startswith(b"\x89PNG")
 
 
 # ---- pieces --------------------------------------------------------------------------------------------
