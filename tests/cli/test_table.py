@@ -154,7 +154,7 @@ def test_errors_are_one_line(run, tmp_path):
         run("build", "some.txt", "-o", "x", "--metric", "cosine"),
         "must be chord or euclidean, got 'cosine'",
     )
-    refused(run("build", "some.txt"), "textveil table build")
+    refused(run("build", "some.txt"), "-o (--output) must name the folder to create")
     refused(run("info", "./some.txt"), "it is not a book of codes, or damaged")
     refused(run("info", "./"), "it is not the folder of a table")
     refused(run("neighbours", "minilm"), "needs WORD")

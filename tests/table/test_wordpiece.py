@@ -357,7 +357,7 @@ def test_a_hub_id_is_fetched(bpe_table, bpe_tokenizer, monkeypatch, tmp_path):
 
 def test_units_and_tables_that_do_not_fit_are_refused(wordpiece_table, small_table):
     with pytest.raises(ConfigError, match=r"words\.unit=wordpiece"):
-        Privatizer("noise", eta=5.0, table=wordpiece_table)
+        Privatizer("noise", eta=5.0, table=wordpiece_table, words={"unit": "word"})
     assert wordpiece_table.pieces is not None
     own = EmbeddingTable.build(
         name="words",

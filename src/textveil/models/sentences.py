@@ -16,12 +16,12 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from textveil.config.extras import import_library, require
-from textveil.errors import ConfigError, ModelError, quote_short
+from textveil.errors import ConfigError, ModelError
 from textveil.models import bundled
 from textveil.models.networks import ENCODER_NAME, check_device, load_bundled
 from textveil.models.ragged import yield_batches
 from textveil.randomness import Floats
-from textveil.table import fetch, get_fast_tokenizer, minilm
+from textveil.table import HUB_ID, fetch, get_fast_tokenizer, minilm
 from textveil.text import check_texts
 
 Pooling = Literal["mean", "cls", "pooler"]
@@ -166,13 +166,15 @@ def split_pooling(source: str | Path) -> tuple[str, Pooling | None]:
     """
     text = str(source)
     if "@" in text and not os.path.isdir(text):
-        text, _, name = text.rpartition("@")
+        model, _, name = text.rpartition("@")
         for pooling in get_args(Pooling):
             if name == pooling:
-                return text, pooling
+                return model, pooling
+        if not (os.path.isdir(model) or HUB_ID.fullmatch(model)):
+            return text, None  # no model, which its loader says
         raise ConfigError(
-            f"the pooling of a sentence encoder must be one of {', '.join(get_args(Pooling))}, "
-            f"got {quote_short(name)}"
+            "what follows the @ of a sentence encoder must be its pooling, one of "
+            f"{', '.join(get_args(Pooling))}"
         )
     found = SIMCSE.search(Path(text).resolve().name if os.path.isdir(text) else text)
     return text, None if found is None else "cls" if found[1] else "pooler"
