@@ -352,6 +352,8 @@ def test_runs_are_compared_beyond_chance() -> None:
 
 
 NOMINAL = ("santext+", "custext", "custext+", "rantext")
+UNWRITTEN = ("mahalanobis", "vickrey")
+"""Names whose noise has no law that the audit knows."""
 APART = (*NOMINAL, "stencil", "mask-and-fill", "placeholder")
 
 
@@ -382,8 +384,10 @@ def test_no_registered_mechanism_is_accused(name: str) -> None:
         assert (found["log-ratio"].verdict, found["log-ratio"].claimed) == ("holds", 0.0)
         assert found["overcharge"].verdict == "not applicable"
     elif name != "placeholder":
-        assert found["sampled"].verdict == found["sampler"].verdict == "holds"
-        assert 0.2 < (found["sampled"].found or 0) / (found["sampled"].claimed or 1) <= 1
+        assert found["sampled"].verdict == "holds"
+        assert found["sampler"].verdict == ("not applicable" if name in UNWRITTEN else "holds")
+        least = 0.0 if name == "dp-mlm" else 0.2  # its model tells words of this table hardly apart
+        assert least <= (found["sampled"].found or 0) / (found["sampled"].claimed or 1) <= 1
 
 
 @pytest.mark.slow
