@@ -89,6 +89,6 @@ def test_who_extracts_is_said():
 
 
 def test_a_fact_of_no_name_is_refused():
-    for values in ({"says": "a", "when": {"tabel": "x"}}, {"says": "{tabel}"}):
+    for values in ({"says": "a", "when": {"tables": "x"}}, {"says": "{tables}"}):
         with pytest.raises(UnknownName, match="did you mean 'table'"):
             targets.Difference(**values)

@@ -4,11 +4,14 @@ import json
 import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from textveil.cli import demo
+from textveil_bench.data import load
 from textveil_bench.reproduce.targets import load_target
 
 EXTRA = "transformers"
@@ -63,13 +66,68 @@ def save_gpt2(folder: Path) -> Path:
     return folder
 
 
+def list_texts() -> list[str]:
+    """Lists the texts of the packaged data set, of which tokenizers and vectors are made."""
+    examples = [
+        each for split in ("train", "test") for each in load("opinions", split=split).examples
+    ]
+    return [text for example in examples for text in example.texts]
+
+
+def save_bert(folder: Path) -> Path:
+    """Saves a random BERT with word pieces of the packaged data set."""
+    transformers = pytest.importorskip(EXTRA)
+    torch = pytest.importorskip("torch")
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    trainer = trainers.WordPieceTrainer(vocab_size=500, special_tokens=special, show_progress=False)
+    tokenizer.train_from_iterator(list_texts(), trainer)
+    ends = [(name, tokenizer.token_to_id(name)) for name in ("[SEP]", "[CLS]")]
+    tokenizer.post_processor = processors.BertProcessing(*ends)
+    torch.manual_seed(0)
+    config = transformers.BertConfig(
+        vocab_size=tokenizer.get_vocab_size(),
+        hidden_size=WIDTH,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=2 * WIDTH,
+        max_position_embeddings=128,
+    )
+    transformers.BertForMaskedLM(config).save_pretrained(folder)
+    transformers.BertTokenizerFast(
+        tokenizer_object=tokenizer, model_max_length=128
+    ).save_pretrained(folder)
+    return folder
+
+
+def write_glove(folder: Path) -> None:
+    """Writes random vectors in the form and under the name of GloVe's."""
+    words = sorted(
+        {word.strip(".,").lower() for text in list_texts() for word in text.split()} - {""}
+    )
+    vectors = np.random.default_rng(0).normal(size=(len(words), WIDTH))
+    lines = [
+        f"{word} {' '.join(f'{x:.4f}' for x in row)}\n"
+        for word, row in zip(words, vectors, strict=True)
+    ]
+    with zipfile.ZipFile(folder / "glove.840B.300d.zip", "w") as archive:
+        archive.writestr("glove.840B.300d.txt", "".join(lines))
+
+
 @pytest.fixture
 def textveil(tmp_path):
     """Runs a command in a folder of its own, with the cache in place of a hub."""
-    cache = build_hub_cache(
-        tmp_path / "hub", {"openai-community/gpt2": save_gpt2(tmp_path / "saved")}
-    )
+    saved = {
+        "openai-community/gpt2": save_gpt2(tmp_path / "saved"),
+        "google-bert/bert-base-uncased": save_bert(tmp_path / "saved-bert"),
+    }
+    cache = build_hub_cache(tmp_path / "hub", saved)
     (tmp_path / "work").mkdir()
+    write_glove(tmp_path / "work")
     environment = {
         **{name: value for name, value in os.environ.items() if name != "TEXTVEIL_CORPORA"},
         "HF_HUB_CACHE": str(cache),
@@ -110,3 +168,24 @@ def test_stamp_runs_on_the_table_of_gpt2_as_its_authors_did(name, textveil, tmp_
     units = {row["configuration"]["words"]["unit"] for row in released}
     assert units <= {"auto", "wordpiece"}, "auto is that of the table, whose tokenizer has pieces"
     assert {row["configuration"]["words"]["stopwords"] for row in released} == {"protect"}
+
+
+@pytest.mark.slow
+def test_cape_runs_on_the_pieces_of_its_own_model(textveil, tmp_path):
+    for sentence in load_target("cape-fig5").hub_first:
+        for command in sentence.split("`")[1::2]:
+            textveil(*command.split()[1:])
+    textveil("reproduce", "cape-fig5", "--hub", "--quick", "--processes", "1", "--output", "out")
+    document = json.loads(
+        (tmp_path / "work" / "out" / "cape-fig5-quick-hub.json").read_text("utf-8")
+    )
+    differs = " ".join(document["differs"])
+    assert "Tables here: bert-base-uncased, glove.840B.300d" in differs
+    assert "Language models of the context here: google-bert/bert-base-uncased." in differs
+    lines = (tmp_path / "work" / "out" / "rows.jsonl").read_text("utf-8").splitlines()
+    rows = [row for row in map(json.loads, lines) if row["entry"] == "cape"]
+    assert rows
+    for row in rows:
+        assert row["table"] == "bert-base-uncased"
+        assert row["configuration"]["mechanism"]["context"] == "original"
+        assert any(score["metric"] == "accuracy" for score in row["scores"])
