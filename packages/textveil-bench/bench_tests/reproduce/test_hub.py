@@ -86,8 +86,8 @@ def save_bert(folder: Path) -> Path:
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     trainer = trainers.WordPieceTrainer(vocab_size=500, special_tokens=special, show_progress=False)
     tokenizer.train_from_iterator(list_texts(), trainer)
-    ends = [(name, tokenizer.token_to_id(name)) for name in ("[SEP]", "[CLS]")]
-    tokenizer.post_processor = processors.BertProcessing(*ends)
+    end, start = (tokenizer.token_to_id(name) or 0 for name in ("[SEP]", "[CLS]"))
+    tokenizer.post_processor = processors.BertProcessing(("[SEP]", end), ("[CLS]", start))
     torch.manual_seed(0)
     config = transformers.BertConfig(
         vocab_size=tokenizer.get_vocab_size(),
