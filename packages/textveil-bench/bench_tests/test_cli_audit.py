@@ -65,6 +65,16 @@ def test_all_runs_over_every_name(run, twin) -> None:
     assert {each["verdict"] for each in found} == {"holds"}
 
 
+def test_names_are_left_out_of_all(run, monkeypatch) -> None:
+    monkeypatch.setattr(registry, "list_names", lambda kind: ["krr", "dp-mlm"])
+    arguments = ("--small", "--checks", "totality", "--json")
+    code, out, _ = run("--all", "--except", "dp-mlm", *arguments)
+    assert code == 0
+    assert [json.loads(line)["mechanism"] for line in out.splitlines()] == ["krr"]
+    for wrong in (("--all", "--except", "nonsense"), ("krr", "--except", "dp-mlm")):
+        assert run(*wrong, *arguments)[0] == 2
+
+
 def _endless(**_: object) -> object:
     """A mechanism of another package whose claim names no diameter."""
     return Endless(name="exponential", rule=exponential().rule)

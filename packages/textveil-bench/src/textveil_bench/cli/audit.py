@@ -17,7 +17,7 @@ from textveil.cli import console, progress
 from textveil.cli.console import say
 from textveil.cli.decorators import verb
 from textveil.cli.options import TypedOptions
-from textveil.errors import ConfigError
+from textveil.errors import ConfigError, UnknownName
 from textveil_bench.cli import whole_texts
 from textveil_bench.cli.rates import PANEL
 
@@ -56,6 +56,10 @@ def audit(
         bool,
         typer.Option("--all", help="Audit every mechanism, including those of other packages."),
     ] = False,
+    left_out: Annotated[
+        list[str] | None,
+        typer.Option("--except", metavar="NAME", help="Leave this out of --all; repeatable."),
+    ] = None,
     small: Annotated[
         bool,
         typer.Option(
@@ -97,7 +101,13 @@ def audit(
         )
     if every and "epsilon" in typed.values:
         raise ConfigError("--epsilon has another unit for each mechanism; leave it out with --all")
-    names = registry.list_names("mechanism") if every else [mechanism]
+    known = registry.list_names("mechanism")
+    if left_out and not every:
+        raise ConfigError("--except leaves names out of --all")
+    for name in left_out or ():
+        if name not in known:
+            raise UnknownName("mechanism", name, known)
+    names = [name for name in known if name not in (left_out or ())] if every else [mechanism]
     only = CHECKS if checks is None else tuple(name.strip() for name in checks.split(","))
     builds = []
     for name in names:
