@@ -104,9 +104,9 @@ def audit(
     known = registry.list_names("mechanism")
     if left_out and not every:
         raise ConfigError("--except leaves names out of --all")
-    for name in left_out or ():
-        if name not in known:
-            raise UnknownName("mechanism", name, known)
+    for item in left_out or ():
+        if item not in known:
+            raise UnknownName("mechanism", item, known)
     names = [name for name in known if name not in (left_out or ())] if every else [mechanism]
     only = CHECKS if checks is None else tuple(name.strip() for name in checks.split(","))
     builds = []
