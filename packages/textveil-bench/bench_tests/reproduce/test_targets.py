@@ -276,6 +276,18 @@ def test_panels_that_need_a_hub_are_run_with_it_only():
     assert plans.sweeps["both"]["endpoint"] == ENDPOINT
 
 
+def test_only_of_a_quick_run_leaves_a_panel_with_entries_of_its_own_alone():
+    entries = [{"name": "its own", "set": {"mechanism.name": "noise"}}]
+    panels = [
+        {"name": "one", "quick": {}},
+        {"name": "own", "quick": {}, "changes": {"entries": entries}},
+    ]
+    plans = build_plans(target(panels=panels, quick={"only": ["noise"], "limit": 3}), "quick")
+    assert [entry["name"] for entry in plans.sweeps["one"]["entries"]] == ["noise"]
+    assert plans.sweeps["own"]["entries"] == entries
+    assert plans.sweeps["own"]["limit"] == 3
+
+
 def test_panels_of_the_small_language_model_are_run_if_asked_for():
     panels = [*PANELS, {"name": "small", "needs": "small", "changes": {"limit": 20}}]
     assert build_plans(target(panels=panels), endpoint=ENDPOINT).not_run == {

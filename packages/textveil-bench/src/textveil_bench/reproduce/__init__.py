@@ -32,7 +32,8 @@ A target is a YAML file with these keys; `targets.Target` defines them, and refu
 Changes are a mapping. `common` is merged into the sweep's; `only` keeps the entries of these names;
 `set` has options of entries by their names; `thin: N` keeps N values of every budget and of every
 list in a grid, spread from the first to the last; anything else replaces the sweep's value of that
-name. Changes of a panel are applied first, then those of a run. In an entry's `set`,
+name. Changes of a panel are applied first, then those of a run, whose `only` is not for panels with
+entries of their own. In an entry's `set`,
 `mechanism.bound: measured` is measured for its model (`clipping_bounds`).
 
 `where` and each member of `series` select rows: {data: sst2, entry: noise, budget: 80, mechanism.L:

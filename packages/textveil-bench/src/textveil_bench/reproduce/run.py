@@ -12,7 +12,13 @@ from pathlib import Path
 from typing import Any, Self
 
 from textveil.corpus import Executor
-from textveil.errors import ConfigError, InputError, RequestLimitReached
+from textveil.errors import (
+    ConfigError,
+    InputError,
+    ModelError,
+    RequestLimitReached,
+    TableError,
+)
 from textveil.files import text_streams
 from textveil.models import Prompts, RequestEstimate, RequestRecorder
 from textveil_bench import compare, rows
@@ -21,7 +27,7 @@ from textveil_bench.circumstances import read_circumstances
 from textveil_bench.compare import Series
 from textveil_bench.reproduce.clipping_bounds import measure_bounds
 from textveil_bench.reproduce.computed import ComputeOptions, Table, compute
-from textveil_bench.reproduce.targets import Plans, Scale, Target, TargetPanel, build_plans
+from textveil_bench.reproduce.targets import Plain, Plans, Scale, Target, TargetPanel, build_plans
 from textveil_bench.reproduce.verdict import (
     ComparedValue,
     Verdict,
@@ -212,17 +218,16 @@ def format_preview(
     """
     plans = how.build_plans(target)
     recorder = recorder or RequestRecorder()
+    if how.hub:
+        yield from (f"first: {sentence}" for sentence in target.hub_first)
     for panel, plain in plans.sweeps.items():
         yield f"{target.name}: {panel}"
-        sweep, missing = _drop_missing_data(panel, how.read_sweep(plain), how)
-        yield from ("  " + f"{name}: not run: {reason}" for name, reason in missing.items())
-        if sweep is None:
-            continue
-        yield from ("  " + line for line in runs.format_preview(sweep, folder, how.places))
-        if sweep.endpoint is not None:
-            earlier = recorder.estimate
-            count_requests(sweep, rows.read_existing(folder), how.places, recorder)
-            yield "  " + format_estimate(recorder.estimate.subtract(earlier))
+        try:
+            yield from ("  " + line for line in _format_sweep(panel, plain, folder, how, recorder))
+        except (TableError, ModelError) as error:  # which a run with --hub needs first
+            if not how.hub:
+                raise
+            yield f"  not counted: {error}"
     asking = {panel.computed for panel in target.panels if "llm" in panel.needs}
     for name in plans.tables:
         yield f"{target.name}: the table {name}"
@@ -235,8 +240,20 @@ def format_preview(
     yield from (
         f"{target.name}: {panel}: not run: {reason}" for panel, reason in plans.not_run.items()
     )
-    if how.hub:
-        yield from (f"first: {sentence}" for sentence in target.hub_first)
+
+
+def _format_sweep(
+    panel: str, plain: Plain, folder: Path, how: ReproductionOptions, recorder: RequestRecorder
+) -> Iterator[str]:
+    sweep, missing = _drop_missing_data(panel, how.read_sweep(plain), how)
+    yield from (f"{name}: not run: {reason}" for name, reason in missing.items())
+    if sweep is None:
+        return
+    yield from runs.format_preview(sweep, folder, how.places)
+    if sweep.endpoint is not None:
+        earlier = recorder.estimate
+        count_requests(sweep, rows.read_existing(folder), how.places, recorder)
+        yield format_estimate(recorder.estimate.subtract(earlier))
 
 
 def format_estimate(estimate: RequestEstimate) -> str:

@@ -476,7 +476,10 @@ def build_plans(
             tables.append(panel.computed)
         else:
             runs = [target.hub, panel.hub] * hub
-            runs.append(panel.usual if scale == "usual" else getattr(target, scale))
+            scaled = panel.usual if scale == "usual" else getattr(target, scale)
+            if scale != "usual" and "entries" in panel.changes:  # of which `only` names none
+                scaled = {name: value for name, value in scaled.items() if name != "only"}
+            runs.append(scaled)
             sweep = dict(target.sweep)
             needs_llm = "llm" in panel.needs
             default = QUICK_ASKED_CHANGES if needs_llm else {}
