@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import huggingface_hub
 import pytest
-from tests.models.conftest import LABELS, SIZE, save, wordpiece
+from tests.models.conftest import LABELS, SIZE, build_hub_cache, save, wordpiece
 from tokenizers import Tokenizer, models
 from torch import nn
 from transformers import PreTrainedTokenizerFast
@@ -91,6 +91,22 @@ def asked(monkeypatch) -> list[str]:
 
     monkeypatch.setattr(huggingface_hub.HfApi, "model_info", refuse)
     return names
+
+
+def test_a_cached_model_of_another_kind_is_not_said_to_be_missing(
+    folders, tmp_path, monkeypatch, asked
+):
+    build_hub_cache(tmp_path, {"a/writer": folders["gpt2-lm"]}, monkeypatch)
+
+    def load_other(location, local):
+        raise ValueError(location)
+
+    with pytest.raises(ModelError, match="could not load 'a/writer' as a judge") as caught:
+        fetch("a/writer", "judge", load_other)
+    assert not isinstance(caught.value, NoModelError)
+    with pytest.raises(NoModelError, match="no cached model"):
+        fetch("a/other", "judge", load_other)
+    assert asked == ["a/writer", "a/other"]
 
 
 def test_a_hub_that_cannot_be_reached_is_asked_once_and_loading_is_not_tried(asked, capfd):

@@ -79,12 +79,15 @@ def fetch(source: str | Path, noun: str, load: Callable[[str, bool], T]) -> tupl
         except Exception as error:  # of many kinds, none with user text in it
             if folder:
                 raise _build_load_error(name, noun, error) from error
-        try:
-            from huggingface_hub import HfApi
+            failure = _build_load_error(name, noun, error)
+        from huggingface_hub import HfApi, try_to_load_from_cache
 
+        try:
             # a single request; loading would try each file many times
             HfApi().model_info(location, timeout=5)
         except Exception as error:
+            if isinstance(try_to_load_from_cache(location, "config.json"), str):
+                raise failure from error  # it is there, and fit for another job
             raise NoModelError(
                 f"no folder and no cached model is named {quote_short(location)}, and the hub did "
                 f"not provide it ({type(error).__name__})"

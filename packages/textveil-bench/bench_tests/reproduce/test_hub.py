@@ -190,20 +190,15 @@ CAPE = {
     "cape-fig8": BERT,
     "cape-table8": BERT | DISTILBERT,
 }
-NO_CAUSAL = pytest.mark.xfail(
-    reason="offline, `table.fetch` says of a cached causal model that it is not there", strict=True
-)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=NO_CAUSAL if CAPE[n] == BERT | GPT2 else ()) for n in CAPE]
-)
+@pytest.mark.parametrize("name", list(CAPE))
 def test_cape_draws_the_pieces_of_its_context(name, textveil, tmp_path, openai_server):
     write_corpora(tmp_path / "corpora")
-    asking = ("--hub", "--quick", "--folder", str(tmp_path / "corpora"), "--upstream")
-    asking += (openai_server, "--model", "echo", "--local-url", openai_server)
-    asking += ("--local-model", "draft", "--output", "out")
+    asking = ["--hub", "--quick", "--folder", str(tmp_path / "corpora"), "--upstream"]
+    asking += [openai_server, "--model", "echo", "--local-url", openai_server]
+    asking += ["--local-model", "draft", "--output", "out"]
     first = textveil("reproduce", name, *asking, "--dry-run")
     assert "first: Cape's table" in first
     assert "not counted:" in first, "there are no tables yet"
