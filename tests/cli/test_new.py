@@ -13,7 +13,7 @@ from textveil.config import registry
 def test_a_package_names_its_part_in_the_group_of_its_kind(kind, tmp_path, capsys):
     folder = tmp_path / "made"
     assert main(["new", kind, "ward-part", "--output", str(folder)]) == 0
-    assert "pip install -e made" in " ".join(capsys.readouterr().err.split())
+    assert f"pip install -e {folder}" in " ".join(capsys.readouterr().err.split())
     project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
     module, _, target = project["entry-points"][registry.ENTRY_POINT_GROUPS[kind]][
         "ward-part"

@@ -25,7 +25,7 @@ from textveil.mechanism.papers import diffractor, dp_mlm, mahalanobis, noise, te
 from textveil.mechanism.token_draw import TokenDraw, find_temperature
 from textveil.mechanism.vickrey import Vickrey
 from textveil.randomness.streams import SeededRandomness, SystemRandomness
-from textveil.table.embedding import EmbeddingTable
+from textveil.table.embedding import EmbeddingTable, load_table
 
 ALL = block_of(*[[row] for row in range(50)])
 ONE = Layout.build(1)
@@ -244,6 +244,18 @@ def test_diffractor_keeps_both_promises(method: Any, lists: int) -> None:
     counts = np.bincount(rows, minlength=50)
     assert chi_square(counts, np.exp(law[17])) > ALARM
     assert chi_square(np.roll(counts, 1), np.exp(law[17])) < ALARM
+
+
+@pytest.mark.parametrize("method", ["geometric", "TEM"])
+@pytest.mark.parametrize("epsilon", [1e-6, 1e-3, 1.0, 1e6])
+def test_diffractor_spends_no_more_than_epsilon(method: Any, epsilon: float) -> None:
+    """Also where a place of the bundled table may cost next to nothing, or all."""
+    layout = Layout.build(3)
+    mechanism = diffractor(method=method)
+    for places in (load_table("minilm-s"), TABLE):
+        parameter = mechanism.calibrate(places, layout, np.full(3, epsilon))
+        assert (mechanism.spend(places, layout, parameter) <= epsilon).all()
+        assert (parameter > 0).all()
 
 
 @pytest.mark.parametrize("method", ["geometric", "TEM"])

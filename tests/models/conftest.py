@@ -195,13 +195,18 @@ def save(folder: Path, kind: str, tokenizer: PreTrainedTokenizerFast, **config: 
     return folder
 
 
-def build_hub_cache(folder: Path, models: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes a hub's cache of models by their hub ids, and has the libraries look there."""
+def write_hub_cache(folder: Path, models: dict[str, Path]) -> None:
+    """Writes models into a cache as the hub's library keeps it, by their hub ids."""
     for name, model in models.items():
         root = folder / f"models--{name.replace('/', '--')}"
         (root / "refs").mkdir(parents=True)
         (root / "refs" / "main").write_text("0" * 40, encoding="utf-8")
         shutil.copytree(model, root / "snapshots" / ("0" * 40))
+
+
+def build_hub_cache(folder: Path, models: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes a hub's cache of models by their hub ids, and has the libraries look there."""
+    write_hub_cache(folder, models)
     monkeypatch.setenv("HF_HUB_CACHE", str(folder))
     # read from the environment when the library is imported
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(folder))

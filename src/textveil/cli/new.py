@@ -7,6 +7,7 @@ Not here: what the parts are (the templates in `data/templates`), and how names 
 
 import keyword
 import re
+import shlex
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -78,8 +79,8 @@ def new(
             (folder / file).write_text(text, encoding="utf-8")
     console.note(
         console.wrap(
-            f"Written to {folder.name}. `pip install -e {folder.name}` makes it known; its page "
-            "README.md says how to test and compare it."
+            f"Written to {folder.name}. `pip install -e {shlex.quote(str(folder))}` makes it known; "
+            "its page README.md says how to test and compare it."
         )
     )
 

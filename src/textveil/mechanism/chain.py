@@ -29,8 +29,12 @@ from textveil.table import EmbeddingTable
 MAX_POSITIONS = 1 << 16
 """Positions drawn at once."""
 
-RATE_GRAIN = 1 << 30
-"""Inverse of the unit of the rates that are drawn with."""
+RATE_GRAIN = 1 << 42
+"""Inverse of the unit of the rates that are drawn with: so fine that the least epsilon, 1e-6, pays
+for every place of a table of four million words."""
+
+MAX_RATE = 4096.0
+"""The largest rate; at a hundredth of it all other places together have less than 1e-17."""
 
 NEIGHBOURS = 50
 """Nearest words among which a list goes on, as in the authors' package."""
@@ -62,7 +66,7 @@ class WordChain:
     """
 
     name: str = "1-diffractor"
-    nominal: Annotated[float, Field(ge=1e-6, le=1e4, allow_inf_nan=False)] | None = None
+    nominal: Annotated[float, Field(ge=1e-6, le=MAX_RATE, allow_inf_nan=False)] | None = None
     method: Literal["geometric", "TEM"] = "geometric"
     gamma: Annotated[int, Field(ge=1, strict=True)] = 5
     lists: Annotated[int, Field(ge=1, le=16, strict=True)] = 1
@@ -89,7 +93,8 @@ class WordChain:
     def calibrate(self, table: EmbeddingTable, layout: Layout, epsilon: Values) -> Values:
         """Returns the largest nominal epsilon [n] that costs at most epsilon [n]."""
         rate = (epsilon - self._rounding) / self._count_places(table)
-        return np.maximum(np.floor(rate * RATE_GRAIN), 1) / RATE_GRAIN
+        grains: Values = np.floor(np.minimum(rate, MAX_RATE) * RATE_GRAIN)
+        return np.maximum(grains, 1) / RATE_GRAIN
 
     def parameters(self, table: EmbeddingTable, layout: Layout) -> Values | None:
         """Returns the nominal epsilon [n], where it was set by name."""
@@ -199,7 +204,7 @@ class WordChain:
 
 
 def _round_rates(parameter: Values) -> Values:
-    """Rounds rates to multiples of 2^-30, whose inverse is an exact fraction."""
+    """Rounds rates to multiples of 2^-42, whose inverse is an exact fraction."""
     return np.maximum(np.rint(parameter * RATE_GRAIN), 1) / RATE_GRAIN
 
 

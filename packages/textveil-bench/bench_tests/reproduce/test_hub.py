@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.models.conftest import write_hub_cache
 
 from bench_tests.reproduce.corpora import write_corpora
 from textveil.cli import demo
@@ -17,17 +18,6 @@ from textveil_bench.reproduce.targets import load_target
 
 EXTRA = "transformers"
 WIDTH = 16
-
-
-def build_hub_cache(folder: Path, models: dict[str, Path]) -> Path:
-    """Links models' folders into a cache as huggingface_hub keeps it, by hub id."""
-    for name, source in models.items():
-        place = folder / f"models--{name.replace('/', '--')}"
-        (place / "refs").mkdir(parents=True)
-        (place / "refs" / "main").write_text("0" * 40, encoding="utf-8")
-        (place / "snapshots").mkdir()
-        (place / "snapshots" / ("0" * 40)).symlink_to(source, target_is_directory=True)
-    return folder
 
 
 def save_gpt2(folder: Path) -> Path:
@@ -124,7 +114,8 @@ def write_glove(path: Path) -> None:
 @pytest.fixture
 def textveil(tmp_path):
     """Runs a command in a folder of its own, with the cache in place of a hub."""
-    cache = build_hub_cache(tmp_path / "hub", save_models(tmp_path / "saved"))
+    cache = tmp_path / "hub"
+    write_hub_cache(cache, save_models(tmp_path / "saved"))
     (tmp_path / "work").mkdir()
     write_glove(tmp_path / "work" / "glove.840B.300d.zip")
     environment = {
