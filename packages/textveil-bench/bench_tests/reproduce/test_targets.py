@@ -380,3 +380,9 @@ def test_a_target_of_a_table_alone_needs_no_sweep():
     assert isinstance(made, Target)
     assert build_plans(made).tables == ("stamp-budgets",)
     assert not build_plans(made).sweeps
+
+
+def test_data_of_panels_that_need_something_are_told_apart():
+    special = targets.load_target("cape-fig5").list_special_rows()
+    assert {"sst2, Gemma 3 270M", "mmlu, Gemma 3 270M", "sst2, language model"} <= special
+    assert not special & {"sst2", "qnli", "opinions"}

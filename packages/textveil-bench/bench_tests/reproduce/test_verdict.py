@@ -336,6 +336,40 @@ def test_claims_are_judged_on_the_data_sets_that_have_their_metric():
     assert judge(both, BETTER, WORSE).data == "sst2"  # squad has F1
 
 
+def test_in_a_quick_run_no_other_judge_stands_for_a_model_that_a_claim_is_about(series):
+    claims = [
+        {
+            "claim": name,
+            "source": "ours",
+            "series": [BETTER, WORSE],
+            "metric": "accuracy",
+            "data": data,
+        }
+        for name, data in (("any", ["sst2-large"]), ("the model's", ["sst2, a model"]))
+    ]
+    made = parse_target(
+        "made-up",
+        {
+            "title": "t",
+            "paper": "p",
+            "shows": "s",
+            "sweep": {"name": "x", "data": [{"name": "sst2"}]},
+            "panels": [
+                {"name": "heads", "quick": {}},
+                {
+                    "name": "a model",
+                    "needs": "small",
+                    "changes": {"data": [{"name": "sst2", "as_name": "sst2, a model"}]},
+                },
+            ],
+            "expect": claims,
+        },
+    )
+    anything, special = check_claims(made, series, anywhere=True)
+    assert (anything.data, anything.answer) == ("sst2", "holds")
+    assert (special.data, special.answer) == ("sst2, a model", "not tested")
+
+
 # ---- published values ------------------------------------------------------------------------------------------------
 
 

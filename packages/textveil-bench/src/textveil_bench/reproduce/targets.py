@@ -7,7 +7,7 @@ Not here: the contents of a sweep (`spec`), how it is run (`run`), and how claim
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from importlib.resources import files
 from string import Formatter
 from typing import Annotated, Any, Literal
@@ -376,6 +376,15 @@ class Target:
             if name == data
         ]
         return list(dict.fromkeys([data, *others]))
+
+    def list_special_rows(self) -> set[str]:
+        """Lists the names in rows of data that only panels with needs of their own have."""
+        special, common = set[str](), set[str]()
+        for panel in self.panels:
+            usual = replace(panel, hub={}, quick=None)
+            rows = {**panel.list_data(self.sweep), **usual.list_data(self.sweep)}
+            (special if panel.needs else common).update(rows)
+        return special - common
 
 
 def list_names() -> list[str]:

@@ -266,7 +266,8 @@ def _select_data_sets(
     target: Target, expectation: Expectation, series: Sequence[Series], anywhere: bool
 ) -> Sequence[str]:
     """Selects a claim's data sets that were run; all if none was."""
-    if anywhere or not expectation.data:
+    is_special = bool(expectation.data) and target.list_special_rows().issuperset(expectation.data)
+    if (anywhere and not is_special) or not expectation.data:  # no other judge can stand for that
         return _find_measured_data(expectation, series)
     names = {member.data.name for member in series}
     wanted = [
